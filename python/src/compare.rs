@@ -6,8 +6,8 @@ use crate::outcome::Outcome;
 use crate::work;
 use clap::Args;
 use narrows_lab::Question;
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_options as options;
 use narrows_options::words;
 use narrows_scenario::{Plan, scenario_file};
@@ -72,12 +72,12 @@ fn run(
 fn answer(
     py: Python<'_>,
     plan: &Plan,
-    about: About,
+    about: OutcomeMetadata,
     jobs: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     work::run(py, progress, |watch| {
-        let control = Control { stop: &watch.stop, progress: &|f| watch.tell(f), jobs };
+        let control = RunControl { stop: &watch.stop, progress: &|f| watch.tell(f), jobs };
         let runs = execute(plan, &control).map_err(|e| controller::error(e, SpecError::new_err))?;
         Ok(Outcome {
             toml: scenario_file::text(&plan.scenario),

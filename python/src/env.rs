@@ -2,7 +2,7 @@
 
 use crate::errors::{SpecError, guarded, spec};
 use narrows_env::{
-    ACTIONS, Autoreset, COLUMNS, EnvError, Environment, OBSERVATIONS, REWARDS, Settings,
+    ACTIONS, Autoreset, COLUMNS, EnvError, Environment, EnvironmentSettings, OBSERVATIONS, REWARDS,
     StepLength, Stepped, Task, Transport, VectorEnvironment,
 };
 use narrows_report::figure::{Figure, lines};
@@ -40,7 +40,7 @@ fn env_lists() -> Lists {
 /// Defaults: link, observations, and the weights of the reward.
 #[pyfunction]
 fn env_defaults() -> (String, Vec<String>, Vec<(String, f64)>) {
-    let Settings { link, observations, rewards, .. } = Settings::default();
+    let EnvironmentSettings { link, observations, rewards, .. } = EnvironmentSettings::default();
     (link, observations, rewards)
 }
 
@@ -87,7 +87,7 @@ impl Environments {
                 return Err(unknown("autoreset", other, &["next_step", "same_step", "disabled"]));
             }
         };
-        let settings = Settings {
+        let settings = EnvironmentSettings {
             link,
             folder: Default::default(),
             packet,

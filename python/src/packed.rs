@@ -3,7 +3,7 @@
 use narrows_base::Variable;
 use narrows_lab::Outcome;
 use narrows_lab::outcome::{Estimate, ProtocolOutcome, SeedValues};
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
@@ -64,14 +64,14 @@ fn estimates(packed: Measures) -> Vec<(&'static str, Estimate)> {
     packed.into_iter().map(|(name, mean, ci95)| (kept(&name), Estimate { mean, ci95 })).collect()
 }
 
-fn series(t: &Table) -> Series {
+fn series(t: &SeriesTable) -> Series {
     let columns = t.columns.iter().map(|(name, values)| (name.to_string(), values.clone()));
     (t.kind.to_string(), t.name.clone(), t.group.clone(), t.time_s.clone(), columns.collect())
 }
 
-fn table((kind, name, group, time_s, columns): Series) -> Table {
+fn table((kind, name, group, time_s, columns): Series) -> SeriesTable {
     let columns = columns.into_iter().map(|(name, values)| (kept(&name), values)).collect();
-    Table { kind: kept(&kind), name, group, time_s, columns }
+    SeriesTable { kind: kept(&kind), name, group, time_s, columns }
 }
 
 fn protocol(r: &ProtocolOutcome) -> Protocol {

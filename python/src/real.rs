@@ -3,7 +3,7 @@
 use crate::controller;
 use crate::errors::SpecError;
 use crate::work;
-use narrows_speed::{Observed, SimVsReal};
+use narrows_speed::{MeasuredRun, SimVsReal};
 use narrows_transport::Preset;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +16,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-fn observed<'py>(py: Python<'py>, seen: &Observed) -> PyResult<Bound<'py, PyDict>> {
+fn observed<'py>(py: Python<'py>, seen: &MeasuredRun) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("goodput_bps", seen.goodput_bps)?;
     found.set_item("rtt_s", seen.rtt_s)?;

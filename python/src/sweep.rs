@@ -8,11 +8,11 @@ use crate::work;
 use clap::Args;
 use narrows_base as base;
 use narrows_lab::sweep as lab;
-use narrows_lab::sweep::found::Found;
+use narrows_lab::sweep::found::StoredResult;
 use narrows_lab::sweep::journal::{self, Journal};
-use narrows_lab::sweep::{Base, Control, Grid, Runs};
+use narrows_lab::sweep::{Base, Grid, Runs, SweepControl};
 use narrows_options as options;
-use narrows_options::sweep::Shown;
+use narrows_options::sweep::TableSelection;
 use narrows_options::words;
 use narrows_report::sweep::{json, long, points, report, shown, write};
 use narrows_report::variables::of_measures;
@@ -29,7 +29,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 #[derive(Args)]
-struct Told {
+struct SweepArguments {
     #[command(flatten)]
     sweep: options::Sweep,
     #[command(flatten)]
@@ -54,20 +54,20 @@ fn base(told: &options::Sweep, text: &Text) -> Result<Base, base::SpecError> {
 /// A sweep, with its finished runs.
 #[pyclass(frozen, module = "narrows._narrows")]
 pub struct Sweep {
-    sweep: lab::Sweep,
-    shown: Shown,
+    sweep: lab::CheckedSweep,
+    shown: TableSelection,
     command_line: String,
     jobs: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<FinishedRuns>,
 }
 
-struct Kept {
+struct FinishedRuns {
     runs: Runs,
     journal: Journal,
 }
 
 impl Sweep {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, FinishedRuns> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,19 +75,19 @@ impl Sweep {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        make: impl FnOnce(&lab::Outcome<'_>) -> PyResult<T> + Send,
+        make: impl FnOnce(&lab::SweepOutcome<'_>) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         guarded(|| {
             py.detach(|| {
                 // Copied, so that runs can be added while a report is made.
                 let runs = self.kept().runs.clone();
-                let about = lab::About {
+                let about = lab::SweepMetadata {
                     command_line: self.command_line.clone(),
                     base_line: self.command_line.clone(),
                     measure: self.shown.measure,
                     group: self.shown.group,
                 };
-                make(&lab::Outcome::new(&self.sweep, &runs, about))
+                make(&lab::SweepOutcome::new(&self.sweep, &runs, about))
             })
         })
     }
@@ -104,7 +104,7 @@ impl Sweep {
         folder: Option<PathBuf>,
         fresh: bool,
     ) -> PyResult<Sweep> {
-        let told: Told = words::read(&given).map_err(SpecError::new_err)?;
+        let told: SweepArguments = words::read(&given).map_err(SpecError::new_err)?;
         work::run(py, None, |_| {
             let base = base(&told.sweep, &text).map_err(spec)?;
             let (sweep, shown) = told.sweep.read(base).map_err(spec)?;
@@ -117,7 +117,7 @@ impl Sweep {
                 }
             };
             let runs = sweep.known(known);
-            let kept = Kept { runs, journal: journal.unwrap_or_else(Journal::nowhere) };
+            let kept = FinishedRuns { runs, journal: journal.unwrap_or_else(Journal::nowhere) };
             let command_line = words::command_line("sweep", &given);
             let jobs = told.jobs.count();
             Ok(Sweep { sweep, shown, command_line, jobs, kept: Mutex::new(kept) })
@@ -128,10 +128,14 @@ impl Sweep {
     fn execute(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         work::run(py, progress, |watch| {
             let mut kept = self.kept();
-            let Kept { runs, journal } = &mut *kept;
+            let FinishedRuns { runs, journal } = &mut *kept;
             let progress = |fraction, _| watch.tell(fraction);
-            let control =
-                Control { stop: &watch.stop, progress: &progress, jobs: self.jobs, part: None };
+            let control = SweepControl {
+                stop: &watch.stop,
+                progress: &progress,
+                jobs: self.jobs,
+                part: None,
+            };
             let journal = std::mem::replace(journal, Journal::nowhere());
             let done = self.sweep.execute(runs, journal, &control);
             done.map_err(|e| controller::error(e, PyRuntimeError::new_err))
@@ -147,7 +151,7 @@ impl Sweep {
     /// Adds a run of `sweep_runs` from another process, and writes it to the journal.
     fn add(&self, point: usize, seed: usize, line: &str) -> PyResult<()> {
         let odd = || PyValueError::new_err("that is no run of this sweep");
-        let found = Found::parse(line).filter(|f| f.groups.len() == self.sweep.groups.len());
+        let found = StoredResult::parse(line).filter(|f| f.groups.len() == self.sweep.groups.len());
         let found = found.ok_or_else(odd)?;
         let mut kept = self.kept();
         let place =
@@ -222,7 +226,7 @@ fn sweep_runs(
     text: Text,
     tasks: Vec<(usize, usize, bool)>,
 ) -> PyResult<Vec<String>> {
-    let told: Told = words::read(&given).map_err(SpecError::new_err)?;
+    let told: SweepArguments = words::read(&given).map_err(SpecError::new_err)?;
     let work = move || {
         let base = base(&told.sweep, &text).map_err(spec)?;
         let grid = Grid::read(base, &told.sweep.vary).map_err(spec)?;

@@ -124,33 +124,33 @@ impl Variable {
 /// Each access is recorded, so that [`Settings::refuse_unread`] can report settings without an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    params: Vec<Slot>,
+    params: Vec<ParameterSlot>,
     integers: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct ParameterSlot {
     name: &'static str,
-    value: Value,
+    value: ParameterValue,
     given: bool,
     /// 0: not read; 1: read; n + 1: read in steps of 1/n.
     used: AtomicU32,
 }
 
-impl Clone for Slot {
-    fn clone(&self) -> Slot {
-        Slot { used: AtomicU32::new(self.used.load(Ordering::Relaxed)), ..*self }
+impl Clone for ParameterSlot {
+    fn clone(&self) -> ParameterSlot {
+        ParameterSlot { used: AtomicU32::new(self.used.load(Ordering::Relaxed)), ..*self }
     }
 }
 
-impl PartialEq for Slot {
-    fn eq(&self, other: &Slot) -> bool {
+impl PartialEq for ParameterSlot {
+    fn eq(&self, other: &ParameterSlot) -> bool {
         (self.name, self.value, self.given) == (other.name, other.value, other.given)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
+enum ParameterValue {
     Number(f64),
     Choice(&'static str),
 }
@@ -162,11 +162,11 @@ impl Settings {
             .iter()
             .filter_map(|p| {
                 let value = match p.kind {
-                    ParamKind::Number { default, .. } => Value::Number(default),
-                    ParamKind::Choice(words) => Value::Choice(words[0]),
+                    ParamKind::Number { default, .. } => ParameterValue::Number(default),
+                    ParamKind::Choice(words) => ParameterValue::Choice(words[0]),
                     ParamKind::Integers => return None,
                 };
-                Some(Slot { name: p.name, value, given: false, used: AtomicU32::new(0) })
+                Some(ParameterSlot { name: p.name, value, given: false, used: AtomicU32::new(0) })
             })
             .collect();
         Settings { params, integers: Vec::new() }
@@ -219,7 +219,7 @@ impl Settings {
                             unit.show(max)
                         )));
                     }
-                    Value::Number(x)
+                    ParameterValue::Number(x)
                 }
                 ParamKind::Choice(words) => {
                     let word = words.iter().find(|w| *w == text).ok_or_else(|| {
@@ -229,7 +229,7 @@ impl Settings {
                             words,
                         )
                     })?;
-                    Value::Choice(word)
+                    ParameterValue::Choice(word)
                 }
                 ParamKind::Integers => {
                     return Err(SpecError::new(format!(
@@ -243,13 +243,13 @@ impl Settings {
         Ok(settings)
     }
 
-    fn put(&mut self, name: &str, value: Value) {
+    fn put(&mut self, name: &str, value: ParameterValue) {
         if let Some(slot) = self.params.iter_mut().find(|s| s.name == name) {
             (slot.value, slot.given) = (value, true);
         }
     }
 
-    fn slot(&self, name: &str) -> Option<&Slot> {
+    fn slot(&self, name: &str) -> Option<&ParameterSlot> {
         self.params.iter().find(|s| s.name == name)
     }
 
@@ -260,7 +260,7 @@ impl Settings {
     /// every listed part finds it.
     pub fn number(&self, name: &str) -> f64 {
         match self.slot(name) {
-            Some(Slot { value: Value::Number(x), used, .. }) => {
+            Some(ParameterSlot { value: ParameterValue::Number(x), used, .. }) => {
                 used.fetch_max(1, Ordering::Relaxed);
                 *x
             }
@@ -285,7 +285,7 @@ impl Settings {
     /// As [`Settings::number`].
     pub fn choice(&self, name: &str) -> &'static str {
         match self.slot(name) {
-            Some(Slot { value: Value::Choice(word), used, .. }) => {
+            Some(ParameterSlot { value: ParameterValue::Choice(word), used, .. }) => {
                 used.fetch_max(1, Ordering::Relaxed);
                 word
             }
@@ -312,10 +312,10 @@ impl Settings {
             return Ok(());
         }
         build(self);
-        let is_read = |s: &Slot| s.used.load(Ordering::Relaxed) > 0;
+        let is_read = |s: &ParameterSlot| s.used.load(Ordering::Relaxed) > 0;
         for slot in self.params.iter().filter(|s| s.given) {
             let per = f64::from(slot.used.load(Ordering::Relaxed).saturating_sub(1));
-            if let Value::Number(x) = slot.value
+            if let ParameterValue::Number(x) = slot.value
                 && per > 0.0
                 && (x * per).fract() != 0.0
             {
@@ -333,7 +333,7 @@ impl Settings {
             let ParamKind::Choice(words) = p.kind else { continue };
             for word in words.iter().filter(|_| p.name != unread.name) {
                 let mut other = self.clone();
-                other.put(p.name, Value::Choice(word));
+                other.put(p.name, ParameterValue::Choice(word));
                 other.params.iter_mut().for_each(|s| *s.used.get_mut() = 0);
                 build(&other);
                 if other.slot(unread.name).is_some_and(is_read) {

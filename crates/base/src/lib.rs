@@ -23,7 +23,7 @@ pub use packet::Packet;
 pub use random::{RandomKey, RandomStream};
 pub use rate::Rate;
 pub use replay::ReplayWindow;
-pub use run::Run;
+pub use run::PacketRun;
 pub use spec::{Spec, SpecError};
 pub use time::{Duration, Time};
 

@@ -171,8 +171,8 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    struct Part(&'static str);
-    impl Listed for Part {
+    struct TestPart(&'static str);
+    impl Listed for TestPart {
         fn name(&self) -> &'static str {
             self.0
         }
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn additions_are_found_like_what_is_built_in() {
-        static LIST: List<Part> = List::new("queue", &[Part("red"), Part("pie")]);
-        LIST.add(vec![Part("mine"), Part("other-2")]).unwrap();
+        static LIST: List<TestPart> = List::new("queue", &[TestPart("red"), TestPart("pie")]);
+        LIST.add(vec![TestPart("mine"), TestPart("other-2")]).unwrap();
         assert_eq!(LIST.names(), ["red", "pie", "mine", "other-2"]);
         assert_eq!(LIST.find("mine").unwrap().0, "mine");
         let e = LIST.find("mime").err().unwrap().to_string();
@@ -192,16 +192,18 @@ mod tests {
     /// other threads.
     #[test]
     fn what_is_lent_is_found_until_it_is_given_back() {
-        static LIST: List<Part> = List::new("queue", &[Part("red")]);
-        static MINE: Part = Part("Mine");
+        static LIST: List<TestPart> = List::new("queue", &[TestPart("red")]);
+        static MINE: TestPart = TestPart("Mine");
         let lent = LIST.lend(&MINE).unwrap();
         assert_eq!(LIST.find("Mine").unwrap().0, "Mine");
         assert_eq!(LIST.names(), ["red"]);
         let e = LIST.find("mime").err().unwrap().to_string();
         assert!(e.contains("did you mean 'Mine'"), "{e}");
-        for (part, hint) in
-            [(&Part("Mine"), "in use"), (&Part("red"), "has a"), (&Part("_x"), "a name is")]
-        {
+        for (part, hint) in [
+            (&TestPart("Mine"), "in use"),
+            (&TestPart("red"), "has a"),
+            (&TestPart("_x"), "a name is"),
+        ] {
             let e = LIST.lend(part).err().unwrap().to_string();
             assert!(e.contains(hint) && !e.contains('\n'), "{e}");
         }
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_meaning() {
-        static LIST: List<Part> = List::new("queue", &[Part("red")]);
+        static LIST: List<TestPart> = List::new("queue", &[TestPart("red")]);
         for (names, hint) in [
             (&["red"][..], "has a queue of that name"),
             (&["a", "b", "a"], "registered twice"),
@@ -221,11 +223,11 @@ mod tests {
             (&["10ms"], "a name is"),
             (&[""], "a name is"),
         ] {
-            let e = LIST.add(names.iter().map(|n| Part(n)).collect()).unwrap_err().to_string();
+            let e = LIST.add(names.iter().map(|n| TestPart(n)).collect()).unwrap_err().to_string();
             assert!(e.contains(hint) && !e.contains('\n'), "{e}");
         }
         assert_eq!(LIST.names(), ["red"], "what was refused left nothing behind");
-        let e = LIST.add(vec![Part("late")]).unwrap_err().to_string();
+        let e = LIST.add(vec![TestPart("late")]).unwrap_err().to_string();
         assert!(e.contains("too late"), "{e}");
         LIST.add(Vec::new()).unwrap();
     }

@@ -6,7 +6,7 @@
 /// A list of runs starts at the highest packet number that an acknowledgement names and goes downwards. Numbers below
 /// the last run are neither acknowledged nor reported missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct PacketRun {
     /// Number of packets that arrived.
     pub arrived: u64,
     /// Number of packets missing below those.
@@ -18,7 +18,10 @@ pub struct Run {
 
 /// The packets that arrived, as ranges `[from, to)` in descending order.
 #[inline]
-pub fn arrived(highest: u64, runs: impl Iterator<Item = Run>) -> impl Iterator<Item = (u64, u64)> {
+pub fn arrived(
+    highest: u64,
+    runs: impl Iterator<Item = PacketRun>,
+) -> impl Iterator<Item = (u64, u64)> {
     let mut at = highest.saturating_add(1);
     runs.filter_map(move |run| {
         let (from, to) = (at.saturating_sub(run.arrived), at);
@@ -27,11 +30,11 @@ pub fn arrived(highest: u64, runs: impl Iterator<Item = Run>) -> impl Iterator<I
     })
 }
 
-/// The missing packets, as ranges `[from, to)` in descending order, each with [`Run::radio`].
+/// The missing packets, as ranges `[from, to)` in descending order, each with [`PacketRun::radio`].
 #[inline]
 pub fn missing(
     highest: u64,
-    runs: impl Iterator<Item = Run>,
+    runs: impl Iterator<Item = PacketRun>,
 ) -> impl Iterator<Item = (u64, u64, bool)> {
     let mut at = highest.saturating_add(1);
     runs.filter_map(move |run| {
@@ -47,7 +50,7 @@ mod tests {
 
     #[test]
     fn ranges_follow_each_other_downwards_and_end_at_number_0() {
-        let run = |arrived, missing, radio| Run { arrived, missing, radio };
+        let run = |arrived, missing, radio| PacketRun { arrived, missing, radio };
         let runs = [run(2, 3, false), run(1, 1, true), run(0, 1, true), run(4, 9, true)];
         let ranges: Vec<_> = arrived(10, runs.into_iter()).collect();
         assert_eq!(ranges, [(9, 11), (5, 6), (0, 3)]);

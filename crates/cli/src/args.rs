@@ -3,7 +3,7 @@
 use crate::help::{COMPARE, EXAMPLES, LIST, RUN, SWEEP, compare};
 use crate::watched::{PacedPage, Page};
 use clap::{Args, Parser, Subcommand};
-use narrows_lab::sweep::journal::Part;
+use narrows_lab::sweep::journal::SweepPart;
 use narrows_options::values::{part, tasks};
 use narrows_options::{Jobs, RARE};
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ pub struct Cli {
 pub enum Command {
     /// Compare protocols on a link and explain the differences
     #[command(after_help = COMPARE, after_long_help = compare())]
-    Compare(Box<Compare>),
+    Compare(Box<CompareArgs>),
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
-    Run(Run),
+    Run(RunArgs),
     /// Vary parameters over a grid: tables, heat maps, resumable
     #[command(after_help = SWEEP)]
-    Sweep(Box<Sweep>),
+    Sweep(Box<SweepArgs>),
     /// Search for the network on which a protocol performs worst
     #[command(after_help = crate::attack::HELP)]
     Attack(Box<crate::attack::AttackArgs>),
@@ -42,7 +42,7 @@ pub enum Command {
     Trace(crate::trace::TraceArgs),
     /// List protocols, controllers, queues, losses, sources and links
     #[command(after_help = LIST)]
-    List(List),
+    List(ListArgs),
     #[cfg(feature = "full")]
     /// Print completions of this command for a shell
     #[command(after_help = crate::help::COMPLETIONS)]
@@ -73,7 +73,7 @@ pub struct Man {
 }
 
 #[derive(Args)]
-pub struct Compare {
+pub struct CompareArgs {
     #[command(flatten)]
     pub question: narrows_options::Compare,
     /// In addition to the simulation, run the kernel's TCP over emulated links in real time, with the same controllers
@@ -87,10 +87,10 @@ pub struct Compare {
     #[command(flatten)]
     pub live: PacedPage,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
-impl Compare {
+impl CompareArgs {
     /// Whether the kernel's TCP runs, too.
     pub fn real(&self) -> bool {
         #[cfg(feature = "full")]
@@ -101,17 +101,17 @@ impl Compare {
 }
 
 #[derive(Args)]
-pub struct Run {
+pub struct RunArgs {
     #[command(flatten)]
     pub run: narrows_options::Run,
     #[command(flatten)]
     pub live: PacedPage,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 #[derive(Args)]
-pub struct Sweep {
+pub struct SweepArgs {
     #[command(flatten)]
     pub sweep: narrows_options::Sweep,
     /// Run everything again, including runs that DIR has already
@@ -119,7 +119,7 @@ pub struct Sweep {
     pub fresh: bool,
     /// Run only part I of N, for machines that share a folder; run it without this option to write the tables
     #[arg(long, value_name = "I/N", value_parser = part)]
-    pub part: Option<Part>,
+    pub part: Option<SweepPart>,
     /// Print a SLURM array script of N tasks instead of running anything
     #[arg(long, value_name = "N", conflicts_with = "part", value_parser = tasks)]
     pub slurm: Option<usize>,
@@ -136,7 +136,7 @@ pub struct Sweep {
 }
 
 #[derive(Args)]
-pub struct Output {
+pub struct OutputArgs {
     #[command(flatten)]
     pub jobs: Jobs,
     /// Folder for report.html, comparison.svg, summary.json, tables as CSV and Parquet
@@ -148,7 +148,7 @@ pub struct Output {
 }
 
 #[derive(Args)]
-pub struct List {
+pub struct ListArgs {
     /// Kind: protocols, controllers, recoveries, classifiers, queues, losses, traces, sources, links
     /// or measures
     #[arg(value_name = "KIND")]

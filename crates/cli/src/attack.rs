@@ -2,12 +2,12 @@
 
 use crate::command_line::command_line;
 use crate::failure::Failure;
-use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width};
+use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json, text_width};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
-use narrows_lab::attack::{self, Attack, Findings, Found, Hunt};
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::attack::{self, Attack, Finding, Findings, Hunt};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_options::values::{cases, jobs, seed, time};
 use narrows_options::words::quoted;
@@ -84,10 +84,10 @@ pub fn attack(a: &AttackArgs) -> Result<(), Failure> {
         report: usize::from(a.worst),
     };
     catch_interrupt();
-    let bar = Bar::new(format!("{} networks", a.budget));
+    let bar = TerminalBar::new(format!("{} networks", a.budget));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = a.jobs.unwrap_or(cores);
-    let control = Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs };
+    let control = RunControl { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs };
     let found = attack::attack(&asked, &control);
     bar.finish();
     let found = found.map_err(Failure::Input)?;
@@ -101,13 +101,18 @@ pub fn attack(a: &AttackArgs) -> Result<(), Failure> {
     print(&text(&asked, &found, &files))
 }
 
-/// Files of a finding.
-struct Kept {
+/// Where a finding's scenario and report were written.
+struct FindingFiles {
     scenario: PathBuf,
     report: PathBuf,
 }
 
-fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Kept>, Failure> {
+fn write(
+    a: &Attack,
+    found: &Findings,
+    out: &Path,
+    jobs: usize,
+) -> Result<Vec<FindingFiles>, Failure> {
     let cannot = |folder: &Path, e: &std::io::Error| {
         let why = narrows_scenario::text_file::plain(e);
         Failure::Outside(format!("--out {}: cannot create the folder: {why}", folder.display()))
@@ -124,9 +129,9 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         let known = if a.protocol == "cubic" { "reno" } else { "cubic" };
         let shown = Attack { rival: a.rival.clone().or(Some(known.into())), ..a.clone() };
         let plan = Plan::new(shown.scenario(&f.case, a.seed, 3)?)?;
-        let control = Control { stop: &STOP, progress: &|_| {}, jobs };
+        let control = RunControl { stop: &STOP, progress: &|_| {}, jobs };
         let runs = execute(&plan, &control).map_err(Failure::Input)?;
-        let about = About {
+        let about = OutcomeMetadata {
             command: "run",
             command_line: format!("narrows run {}", quoted(&path.to_string_lossy())),
             link: f.case.link(),
@@ -136,7 +141,7 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         let report = out.join(format!("worst-{}", i + 1));
         narrows_scenario::output_file::folder(&report).map_err(|e| cannot(&report, &e))?;
         output::write_all(&collect(&plan, about, &runs), &report).map_err(Failure::Outside)?;
-        files.push(Kept { scenario: toml, report: report.join("report.html") });
+        files.push(FindingFiles { scenario: toml, report: report.join("report.html") });
     }
     let text = serde_json::to_string_pretty(&json(a, found, &files)).unwrap_or_default() + "\n";
     output::whole(&out.join("attack.json"), |f| f.write_all(text.as_bytes()))
@@ -144,7 +149,7 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
     Ok(files)
 }
 
-fn text(a: &Attack, found: &Findings, files: &[Kept]) -> String {
+fn text(a: &Attack, found: &Findings, files: &[FindingFiles]) -> String {
     let beside = match &a.rival {
         Some(rival) => format!("; beside {rival} on the same network"),
         None => String::new(),
@@ -162,14 +167,14 @@ fn text(a: &Attack, found: &Findings, files: &[Kept]) -> String {
     text
 }
 
-fn headline(a: &Attack, f: &Found) -> String {
+fn headline(a: &Attack, f: &Finding) -> String {
     match &a.rival {
         Some(rival) => format!("{} {:.2} times worse than {rival}", a.protocol, f.badness),
         None => format!("{} {:.2} {}", a.protocol, f.badness, a.hunt.means()),
     }
 }
 
-fn json(a: &Attack, found: &Findings, files: &[Kept]) -> serde_json::Value {
+fn json(a: &Attack, found: &Findings, files: &[FindingFiles]) -> serde_json::Value {
     let name = Hunt::NAMES.iter().find(|(_, hunt)| *hunt == a.hunt).map(|(name, _)| *name);
     let worst: Vec<serde_json::Value> = (found.worst.iter().zip(files))
         .map(|(f, kept)| {

@@ -1,7 +1,7 @@
 //! A command that runs until it is stopped, as a service: signals, and messages to systemd.
 
 use crate::failure::Failure;
-use crate::log::{Level, Log};
+use crate::log::{Log, LogLevel};
 use crate::terminal::catch_interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -95,10 +95,14 @@ pub fn reload(log: &Log, load: impl FnOnce() -> Result<String, Failure>) {
     #[cfg(target_os = "linux")]
     notify(&format!("RELOADING=1\nMONOTONIC_USEC={}", unix::monotonic_micros()));
     match load() {
-        Ok(line) => log.line(Level::Info, "reload", &format!("reloaded: {line}")),
+        Ok(line) => log.line(LogLevel::Info, "reload", &format!("reloaded: {line}")),
         Err(e) => {
             let why = e.line();
-            log.line(Level::Warning, "reload", &format!("not reloaded, all stays as it is: {why}"));
+            log.line(
+                LogLevel::Warning,
+                "reload",
+                &format!("not reloaded, all stays as it is: {why}"),
+            );
         }
     }
     ready();

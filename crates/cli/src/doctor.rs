@@ -28,10 +28,10 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// Result of a check.
+/// Whether a part of the machine works, works in part, or is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum CheckResult {
     Ok,
     Limited,
     Missing,
@@ -41,14 +41,14 @@ enum State {
 #[derive(Debug, Serialize)]
 struct Check {
     check: &'static str,
-    state: State,
+    state: CheckResult,
     finding: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     mend: Option<String>,
 }
 
 impl Check {
-    fn new(check: &'static str, state: State, finding: impl Into<String>) -> Check {
+    fn new(check: &'static str, state: CheckResult, finding: impl Into<String>) -> Check {
         Check { check, state, finding: finding.into(), mend: None }
     }
 
@@ -71,9 +71,9 @@ pub fn doctor(a: &DoctorArgs) -> Result<(), Failure> {
     let mut text = String::new();
     for Check { check, state, finding, mend } in &checks {
         let word = match state {
-            State::Ok => "ok",
-            State::Limited => "limited",
-            State::Missing => "missing",
+            CheckResult::Ok => "ok",
+            CheckResult::Limited => "limited",
+            CheckResult::Missing => "missing",
         };
         text += &format!("{word:<8} {check:<16} {finding}\n");
         text += &mend.as_ref().map_or(String::new(), |mend| format!("{:26}mend: {mend}\n", ""));
@@ -107,14 +107,17 @@ fn link() -> Check {
     const NAME: &str = "link";
     if !cfg!(target_os = "linux") {
         let line = "`narrows link` runs on Linux; `narrows relay` runs here";
-        return Check::new(NAME, State::Missing, line);
+        return Check::new(NAME, CheckResult::Missing, line);
     }
     match run(&["link", "1Gbit/s,1ms", "--quiet", "--far", "true", "--", "true"]) {
-        Ok(()) => {
-            Check::new(NAME, State::Ok, "namespaces and TUN: `link --far` works for this user")
-        }
+        Ok(()) => Check::new(
+            NAME,
+            CheckResult::Ok,
+            "namespaces and TUN: `link --far` works for this user",
+        ),
         Err(why) => {
-            let check = Check::new(NAME, State::Missing, format!("`link` does not work: {why}"));
+            let check =
+                Check::new(NAME, CheckResult::Missing, format!("`link` does not work: {why}"));
             if number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
                 check.mended_by("sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
             } else if number("/proc/sys/user/max_user_namespaces") == Some(0) {
@@ -141,13 +144,15 @@ fn tun() -> Check {
     const NAME: &str = "tunnel --tun";
     const NET_ADMIN: u32 = 12;
     if std::fs::metadata("/dev/net/tun").is_err() {
-        let check = Check::new(NAME, State::Missing, "/dev/net/tun is absent");
+        let check = Check::new(NAME, CheckResult::Missing, "/dev/net/tun is absent");
         return check.mended_by("sudo modprobe tun (in a container: --device /dev/net/tun)");
     }
     match has_capability(NET_ADMIN) {
-        Some(true) => Check::new(NAME, State::Ok, "TUN, and the right to make interfaces"),
-        _ => Check::new(NAME, State::Limited, "this user may not make interfaces; ports work")
-            .mended_by("run it as root, or as a service with AmbientCapabilities=CAP_NET_ADMIN"),
+        Some(true) => Check::new(NAME, CheckResult::Ok, "TUN, and the right to make interfaces"),
+        _ => {
+            Check::new(NAME, CheckResult::Limited, "this user may not make interfaces; ports work")
+                .mended_by("run it as root, or as a service with AmbientCapabilities=CAP_NET_ADMIN")
+        }
     }
 }
 
@@ -155,12 +160,12 @@ fn tun() -> Check {
 fn kernel() -> Check {
     const NAME: &str = "kernel run";
     if !cfg!(target_os = "linux") {
-        return Check::new(NAME, State::Missing, "controllers in the kernel need Linux");
+        return Check::new(NAME, CheckResult::Missing, "controllers in the kernel need Linux");
     }
     match run(&["kernel", "run", "reno", "--", "true"]) {
-        Ok(()) => Check::new(NAME, State::Ok, "eBPF: controllers run in the kernel's TCP"),
+        Ok(()) => Check::new(NAME, CheckResult::Ok, "eBPF: controllers run in the kernel's TCP"),
         Err(why) => {
-            let check = Check::new(NAME, State::Missing, why);
+            let check = Check::new(NAME, CheckResult::Missing, why);
             match has_capability(0) {
                 Some(true) => check,
                 _ => check.mended_by("sudo narrows kernel run NAME -- COMMAND"),
@@ -173,13 +178,17 @@ fn kernel() -> Check {
 fn algorithms() -> Check {
     const NAME: &str = "kernel's TCP";
     let Some(known) = kernel_file("/proc/sys/net/ipv4/tcp_available_congestion_control") else {
-        return Check::new(NAME, State::Limited, "the system does not say which controls it has");
+        return Check::new(
+            NAME,
+            CheckResult::Limited,
+            "the system does not say which controls it has",
+        );
     };
     let finding = format!("congestion controls: {known}");
     if known.split(' ').any(|name| name == "bbr") {
-        Check::new(NAME, State::Ok, finding)
+        Check::new(NAME, CheckResult::Ok, finding)
     } else {
-        Check::new(NAME, State::Limited, finding).mended_by("sudo modprobe tcp_bbr")
+        Check::new(NAME, CheckResult::Limited, finding).mended_by("sudo modprobe tcp_bbr")
     }
 }
 
@@ -190,7 +199,7 @@ const RTT_S: f64 = 0.1;
 fn sockets() -> Vec<Check> {
     let socket = match Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))) {
         Ok(socket) => socket,
-        Err(e) => return vec![Check::new("UDP", State::Missing, format!("no socket: {e}"))],
+        Err(e) => return vec![Check::new("UDP", CheckResult::Missing, format!("no socket: {e}"))],
     };
     let bytes = socket.receive_buffer().unwrap_or(0);
     // The buffer holds packets that arrive while the process does not run.
@@ -201,14 +210,14 @@ fn sockets() -> Vec<Check> {
         RTT_S * 1e3
     );
     let buffers = if bytes >= 8 << 20 {
-        Check::new("socket buffers", State::Ok, finding)
+        Check::new("socket buffers", CheckResult::Ok, finding)
     } else {
-        Check::new("socket buffers", State::Limited, finding)
+        Check::new("socket buffers", CheckResult::Limited, finding)
             .mended_by("sudo sysctl -w net.core.rmem_max=12582912 net.core.wmem_max=12582912")
     };
     let (sent, received) = (socket.segments(), socket.coalesced());
     let finding = format!("{sent} datagrams per send (GSO), {received} per receive (GRO)");
-    let state = if sent > 1 && received > 1 { State::Ok } else { State::Limited };
+    let state = if sent > 1 && received > 1 { CheckResult::Ok } else { CheckResult::Limited };
     vec![buffers, Check::new("GSO and GRO", state, finding)]
 }
 
@@ -222,9 +231,9 @@ fn clock() -> Check {
     let source = kernel_file(&format!("{path}current_clocksource"));
     let finding = format!("{cost} ns to read, source {}", source.as_deref().unwrap_or("unknown"));
     if cost < 500 {
-        return Check::new(NAME, State::Ok, finding);
+        return Check::new(NAME, CheckResult::Ok, finding);
     }
-    let check = Check::new(NAME, State::Limited, finding);
+    let check = Check::new(NAME, CheckResult::Limited, finding);
     let available = kernel_file(&format!("{path}available_clocksource")).unwrap_or_default();
     match available
         .split(' ')
@@ -257,9 +266,9 @@ fn timers() -> Check {
         at(90)
     );
     if at(90) < 1.0 {
-        Check::new(NAME, State::Ok, finding)
+        Check::new(NAME, CheckResult::Ok, finding)
     } else {
-        Check::new(NAME, State::Limited, finding)
+        Check::new(NAME, CheckResult::Limited, finding)
             .mended_by("use a machine with idle processors, or nice -n -10, for links in real time")
     }
 }
@@ -271,13 +280,13 @@ fn files() -> Check {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let mut numbers = line.unwrap_or_default().split_whitespace();
     let (Some(soft), Some(hard)) = (numbers.next(), numbers.next()) else {
-        return Check::new(NAME, State::Limited, "the system does not say its limit");
+        return Check::new(NAME, CheckResult::Limited, "the system does not say its limit");
     };
     let finding = format!("limit {soft}, raised to {hard} by servers and tunnels");
     if hard == "unlimited" || hard.parse().is_ok_and(|n: u64| n >= 4096) {
-        Check::new(NAME, State::Ok, finding)
+        Check::new(NAME, CheckResult::Ok, finding)
     } else {
-        Check::new(NAME, State::Limited, finding)
+        Check::new(NAME, CheckResult::Limited, finding)
             .mended_by("LimitNOFILE=65536 in the service, or ulimit -Hn as root")
     }
 }

@@ -22,7 +22,7 @@ pub enum FullCommand {
     Probe(crate::probe::ProbeArgs),
     /// Serve a folder over rrtp and TCP
     #[command(after_help = crate::serve::HELP)]
-    Serve(Box<crate::serve::Serve>),
+    Serve(Box<crate::serve::ServeArgs>),
     /// Connect TCP and UDP programs over rrtp to permitted targets
     #[command(after_help = crate::tunnel::HELP)]
     Tunnel(crate::tunnel::TunnelArgs),
@@ -38,7 +38,7 @@ pub enum FullCommand {
     /// List a served folder
     Ls(Box<crate::transfer::Ls>),
     /// Print this client's or server's key; forget a server's key
-    Key(crate::transfer::Key),
+    Key(crate::transfer::KeyArgs),
     /// Check what this machine permits, and print how to mend it
     #[command(after_help = crate::doctor::HELP)]
     Doctor(crate::doctor::DoctorArgs),

@@ -20,7 +20,7 @@ mod shown;
 use crate::failure::Failure;
 use crate::live::LiveArgs;
 use crate::metrics::MetricsArgs;
-use crate::record::Record;
+use crate::record::RecordArgs;
 use clap::Args;
 use narrows_options::values::seed;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub struct LinkArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     /// Clean up after killed runs
     #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "metrics", "progress"])]
     pub clean: bool,

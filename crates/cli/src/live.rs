@@ -7,9 +7,9 @@ use crate::transport::address;
 use clap::Args;
 use narrows_live::controls::{Controls, LinkControls};
 use narrows_live::endpoint::EndpointLive;
-use narrows_live::feed::{About, Feed, Run};
+use narrows_live::feed::{Feed, LiveRun, RunDescription};
 use narrows_live::link::LinkLive;
-use narrows_live::{Listening, Live};
+use narrows_live::{BoundPage, LivePage};
 use narrows_net::Clock;
 use narrows_net::tap::{self, Tap};
 use narrows_scenario::link_direction::LinkDirection;
@@ -47,7 +47,7 @@ impl LiveArgs {
         &self,
         feed: Option<&Arc<Feed>>,
         controls: Option<Arc<dyn Controls>>,
-    ) -> Result<Option<Live>, Failure> {
+    ) -> Result<Option<LivePage>, Failure> {
         match (self.bind()?, feed) {
             (Some(page), Some(feed)) => serve(page, feed, controls).map(Some),
             _ => Ok(None),
@@ -55,10 +55,10 @@ impl LiveArgs {
     }
 
     /// Binds the page's address without serving it yet.
-    pub fn bind(&self) -> Result<Option<Listening>, Failure> {
+    pub fn bind(&self) -> Result<Option<BoundPage>, Failure> {
         let Some(text) = &self.live else { return Ok(None) };
         let at = address("--live", text)?;
-        let page = Listening::bind(at).map_err(|e| {
+        let page = BoundPage::bind(at).map_err(|e| {
             Failure::Input(format!(
                 "--live: {at} cannot be opened: {e}; --live alone takes a free port"
             ))
@@ -74,10 +74,10 @@ impl LiveArgs {
 
 /// Serves a page and prints its address.
 pub fn serve(
-    page: Listening,
+    page: BoundPage,
     feed: &Arc<Feed>,
     controls: Option<Arc<dyn Controls>>,
-) -> Result<Live, Failure> {
+) -> Result<LivePage, Failure> {
     note(&format!("live: {}", page.url()));
     page.serve(feed.clone(), controls).map_err(|e| Failure::Outside(format!("--live: {e}")))
 }
@@ -89,13 +89,14 @@ pub fn shown(
     detail: &str,
     [there, back]: [&LinkDirection; 2],
 ) -> Option<(Arc<LinkLive>, Arc<dyn Controls>)> {
-    let about = About { name: name.into(), detail: detail.into(), real: true, end_s: None };
+    let about =
+        RunDescription { name: name.into(), detail: detail.into(), real: true, end_s: None };
     Some(shown_as(&feed.begin(about)?, [there, back]))
 }
 
 /// A link as a part of this run, with its controls; the run's first tracks are the link's directions.
 pub fn shown_as(
-    run: &Arc<Run>,
+    run: &Arc<LiveRun>,
     [there, back]: [&LinkDirection; 2],
 ) -> (Arc<LinkLive>, Arc<dyn Controls>) {
     let live = LinkLive::new(run.clone(), [there.mean_bps(), back.mean_bps()]);
@@ -104,15 +105,15 @@ pub fn shown_as(
 }
 
 /// Shows the connections of an endpoint as the flows of this run.
-pub fn connections(run: Arc<Run>, protocol: &str) -> Result<EndpointLive, Failure> {
+pub fn connections(run: Arc<LiveRun>, protocol: &str) -> Result<EndpointLive, Failure> {
     EndpointLive::start(run, protocol)
         .map_err(|e| Failure::Outside(format!("--live: the system has no thread left: {e}")))
 }
 
 /// The connections of an endpoint on a page of their own.
 pub struct ShownConnections {
-    page: Live,
-    run: Arc<Run>,
+    page: LivePage,
+    run: Arc<LiveRun>,
     ends: EndpointLive,
 }
 
@@ -128,7 +129,7 @@ impl ShownConnections {
         }
         let feed = Feed::new(format!("narrows {command}"));
         let (name, detail) = (command.to_string(), format!("connections over {protocol}"));
-        let run = feed.begin(About { name, detail, real: true, end_s: None });
+        let run = feed.begin(RunDescription { name, detail, real: true, end_s: None });
         let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };
         let ends = connections(run.clone(), protocol)?;
@@ -136,7 +137,7 @@ impl ShownConnections {
     }
 
     /// The run on the page, for further tracks.
-    pub fn run(&self) -> Arc<Run> {
+    pub fn run(&self) -> Arc<LiveRun> {
         self.run.clone()
     }
 
@@ -159,7 +160,7 @@ impl ShownConnections {
 }
 
 /// Keeps the page of a finished run open until Ctrl-C.
-pub fn stay(live: Option<Live>) {
+pub fn stay(live: Option<LivePage>) {
     let Some(live) = live else { return };
     catch_interrupt();
     if STOP.load(Ordering::SeqCst) {

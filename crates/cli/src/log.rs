@@ -23,7 +23,7 @@ const MAX_SOURCES: usize = 1000;
 
 /// Priority of a line, as systemd and syslog number it.
 #[derive(Clone, Copy)]
-pub enum Level {
+pub enum LogLevel {
     Warning = 4,
     Info = 6,
 }
@@ -55,7 +55,7 @@ impl Bucket {
     }
 }
 
-struct State {
+struct LogState {
     to: To,
     all: Bucket,
     sources: BTreeMap<String, Bucket>,
@@ -65,7 +65,7 @@ struct State {
 }
 
 /// A server's log.
-pub struct Log(Mutex<State>);
+pub struct Log(Mutex<LogState>);
 
 impl Log {
     /// A log in this file, or on the error stream.
@@ -103,15 +103,15 @@ impl Log {
         };
         let all = Bucket { left: of_all.0, at: Instant::now() };
         let sources = BTreeMap::new();
-        Ok(Log(Mutex::new(State { to, all, sources, of_source, of_all, left_out: 0 })))
+        Ok(Log(Mutex::new(LogState { to, all, sources, of_source, of_all, left_out: 0 })))
     }
 
     /// Writes a line about a source, within the limits.
-    pub fn line(&self, level: Level, source: &str, text: &str) {
+    pub fn line(&self, level: LogLevel, source: &str, text: &str) {
         self.line_at(Instant::now(), level, source, text);
     }
 
-    fn line_at(&self, now: Instant, level: Level, source: &str, text: &str) {
+    fn line_at(&self, now: Instant, level: LogLevel, source: &str, text: &str) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.may(now, source) {
             state.left_out += 1;
@@ -120,7 +120,7 @@ impl Log {
         let left_out = std::mem::take(&mut state.left_out);
         if left_out > 0 {
             state.to.write(
-                Level::Warning,
+                LogLevel::Warning,
                 &format!("{left_out} lines were left out: too many at once"),
             );
         }
@@ -129,7 +129,7 @@ impl Log {
     }
 }
 
-impl State {
+impl LogState {
     fn may(&mut self, now: Instant, source: &str) -> bool {
         let of_source = self.of_source;
         if self.sources.len() >= MAX_SOURCES && !self.sources.contains_key(source) {
@@ -152,7 +152,7 @@ impl State {
 
 impl To {
     /// Writes a line. Errors are ignored, since there is no place to report them.
-    fn write(&mut self, level: Level, text: &str) {
+    fn write(&mut self, level: LogLevel, text: &str) {
         match self {
             To::Journal => drop(writeln!(std::io::stderr(), "<{}>{text}", level as u8)),
             To::Stderr => drop(writeln!(std::io::stderr(), "{} {text}", now())),
@@ -228,9 +228,14 @@ mod tests {
         let log = Log::new(Some(&path)).ok().unwrap();
         let begin = Instant::now();
         for ms in 0..4000_u64 {
-            log.line_at(begin + Duration::from_millis(ms / 4), Level::Info, "noisy", "again");
+            log.line_at(begin + Duration::from_millis(ms / 4), LogLevel::Info, "noisy", "again");
         }
-        log.line_at(begin + Duration::from_secs(1), Level::Info, "quiet", "hello\u{1b}[2J\u{200b}");
+        log.line_at(
+            begin + Duration::from_secs(1),
+            LogLevel::Info,
+            "quiet",
+            "hello\u{1b}[2J\u{200b}",
+        );
         let lines = lines(&path);
         assert!(lines.len() < 30, "{}", lines.len());
         assert!(lines.iter().any(|l| l.contains("lines were left out")), "{lines:?}");
@@ -250,7 +255,7 @@ mod tests {
         let log = Log::new(Some(&path)).ok().unwrap();
         for _ in 0..100 {
             at += Duration::from_secs(1);
-            log.line_at(at, Level::Info, "one", &text);
+            log.line_at(at, LogLevel::Info, "one", &text);
         }
         let sizes: Vec<u64> = std::fs::read_dir(folder.path())
             .unwrap()

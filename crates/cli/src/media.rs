@@ -5,27 +5,27 @@ mod groups;
 mod on_page;
 mod values;
 
-use self::far_end::{ClientList, FarEnd, Words, coming, connected};
+use self::far_end::{ClientList, FarEnd, FarEndWords, coming, connected};
 use self::groups::{GroupReceiveArgs, GroupSendArgs};
 use self::values::{Layer, latency, layer, port};
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::log::{Level, Log};
+use crate::log::{Log, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::terminal::{STOP, note, print, print_json, print_json_line};
-use crate::transport::{Hints, Transport, rate, urls};
+use crate::transport::{Hints, TransportArgs, rate, urls};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate, Spec};
-use narrows_media::blocking::{self, Ready, Receiver};
+use narrows_media::blocking::{self, Ready, SenderDestination};
 use narrows_media::dial::Peer;
-use narrows_media::encoder::Range;
-use narrows_media::inlet::{Event, Outs};
-use narrows_media::outlet::Media;
+use narrows_media::encoder::EncoderRates;
+use narrows_media::inlet::{InletEvent, Outs};
+use narrows_media::outlet::OutletOptions;
 use narrows_media::receive::ReceiveOptions;
 use narrows_media::send::Offer;
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Kind, key};
+use narrows_peers::{Error, ErrorKind, key};
 use narrows_transport::endpoint::Permit;
 use narrows_transport::layers::MAX_LAYERS;
 use narrows_transport::protocol::{Family, STREAM_PREFIX, find};
@@ -176,7 +176,7 @@ pub struct Send {
     #[command(flatten)]
     pub group: GroupSendArgs,
     #[command(flatten)]
-    pub transport: Transport,
+    pub transport: TransportArgs,
     #[command(flatten)]
     pub live: LiveArgs,
     #[command(flatten)]
@@ -195,13 +195,13 @@ pub fn media(a: &MediaArgs) -> Result<(), Failure> {
 }
 
 /// Words for messages of the two commands about the other end.
-const RECEIVES: Words = Words {
+const RECEIVES: FarEndWords = FarEndWords {
     command: "media receive",
     peer: "a sender",
     come_to: "send",
     listen: "127.0.0.1:47472",
 };
-const SENDS: Words = Words {
+const SENDS: FarEndWords = FarEndWords {
     command: "media send",
     peer: "a receiver",
     come_to: "receive",
@@ -213,7 +213,7 @@ fn input(line: &str) -> Failure {
 }
 
 fn silent() -> Error {
-    Error::new(Kind::Local, "cannot write to the standard output")
+    Error::new(ErrorKind::Local, "cannot write to the standard output")
 }
 
 fn receive(a: &Receive) -> Result<(), Failure> {
@@ -235,7 +235,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     catch_signals();
     // This end sends little itself: only requests for missing packets.
     let hints = Hints { rate: None, rtt: None, loss: None, limit: None };
-    let config = Transport { protocol: "rrtp".into(), hints }.connection()?;
+    let config = TransportArgs { protocol: "rrtp".into(), hints }.connection()?;
     let identity = a.identity.as_deref();
     let end = match &a.url {
         Some(url) => connected(url, RECEIVES, identity, config.clone())?,
@@ -244,12 +244,12 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let log = Arc::new(Log::of_known(a.log.as_deref())?);
     let (json, once) = (a.json, a.once);
     let lines = log.clone();
-    let tell = move |event: &Event| match event {
-        Event::Line { is_warning, sender, line } => {
-            let level = if *is_warning { Level::Warning } else { Level::Info };
+    let tell = move |event: &InletEvent| match event {
+        InletEvent::Line { is_warning, sender, line } => {
+            let level = if *is_warning { LogLevel::Warning } else { LogLevel::Info };
             lines.line(level, sender, line);
         }
-        Event::Over(measures) => {
+        InletEvent::Over(measures) => {
             let shown = match json {
                 true => print_json_line(&serde_json::to_value(measures).unwrap_or_default()),
                 false => print(&format!("A stream is over\n{}", measures.text())),
@@ -332,7 +332,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     }
     catch_signals();
     let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
-    let encoder = Range {
+    let encoder = EncoderRates {
         least: a.min_rate.unwrap_or(Rate::from_bps(300_000)),
         most: a.max_rate.unwrap_or(match all {
             0 => Rate::from_bps(8_000_000),
@@ -343,7 +343,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         return Err(input("--min-rate: it is above 0, and not above --max-rate"));
     }
     let protocol = over_sockets(&a.transport.protocol);
-    let transport = Transport { protocol, hints: a.transport.hints.clone() };
+    let transport = TransportArgs { protocol, hints: a.transport.hints.clone() };
     let config = transport.connection()?;
     let identity = a.identity.as_deref();
     let end = match (&a.url, &a.listen) {
@@ -361,7 +361,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     let (page, on_state) = on_page::of_sender(&a.live, config.protocol.label())?;
     let metrics = a.metrics.endpoint()?;
     let tap = metrics.beside(ShownConnections::beside(page.as_ref(), None));
-    let media = Media {
+    let media = OutletOptions {
         latency: a.latency.unwrap_or(Duration::from_millis(300)),
         encoder,
         layers: match &layers[..] {
@@ -374,14 +374,20 @@ fn send(a: &Send) -> Result<(), Failure> {
                 STOP.store(true, Ordering::SeqCst);
             }
         }),
-        tell: Box::new(move |line| lines.line(Level::Info, "media", line)),
+        tell: Box::new(move |line| lines.line(LogLevel::Info, "media", line)),
         on_state,
     };
     let (receiver, name, list) = match end {
-        FarEnd::At(receiver) => (Receiver::At(Peer { tap, ..*receiver }), String::new(), None),
+        FarEnd::At(receiver) => {
+            (SenderDestination::At(Peer { tap, ..*receiver }), String::new(), None)
+        }
         FarEnd::Comes { at, list, identity } => {
             let (name, clients) = (key::text(identity.public()), list.load()?);
-            (Receiver::Comes(at, Offer { identity, clients, config, tap }), name, Some(list))
+            (
+                SenderDestination::Comes(at, Offer { identity, clients, config, tap }),
+                name,
+                Some(list),
+            )
         }
     };
     let is_quiet = a.rate_lines || a.json;

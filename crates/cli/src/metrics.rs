@@ -6,7 +6,7 @@ use crate::transport::address;
 use clap::Args;
 use narrows_live::MetricsListener;
 use narrows_live::metrics::endpoint::EndpointMetrics;
-use narrows_live::metrics::{Counter, Source};
+use narrows_live::metrics::{Counter, MetricSource};
 use narrows_net::tap::{self, Tap};
 use std::sync::Arc;
 
@@ -47,7 +47,10 @@ impl MetricsArgs {
 }
 
 /// Serves these metrics, if there is an address.
-pub fn serve(at: Option<MetricsListener>, sources: Vec<Arc<dyn Source>>) -> Result<(), Failure> {
+pub fn serve(
+    at: Option<MetricsListener>,
+    sources: Vec<Arc<dyn MetricSource>>,
+) -> Result<(), Failure> {
     let Some(at) = at else { return Ok(()) };
     at.serve(sources).map_err(|e| Failure::Outside(format!("--metrics: {e}")))
 }

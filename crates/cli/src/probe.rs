@@ -4,7 +4,7 @@ mod shown;
 mod tcp;
 
 use crate::failure::Failure;
-use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json};
+use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json};
 use clap::Args;
 use narrows_files::Url;
 use narrows_net::Error;
@@ -78,7 +78,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         None => new_key().map_err(|e| Failure::Outside(e.to_string()))?,
     };
     catch_interrupt();
-    let bar = Bar::new("probing".into());
+    let bar = TerminalBar::new("probing".into());
     let record = a.trace.is_some();
     let options = ProbeOptions { server: address, server_key, key, fill: a.fill, record };
     let done = narrows_net::probe::probe(options, &mut |progress| {

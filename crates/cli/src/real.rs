@@ -3,10 +3,10 @@
 
 use crate::failure::Failure;
 use narrows_base::Spec;
-use narrows_kernel::{Agent, Choice, Programs};
+use narrows_kernel::{Agent, BpfPrograms, Choice};
 use narrows_lab::Outcome;
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, Run, Runs, keep};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, Runs, StoredRun, keep};
 use narrows_lab::measure::MEASURES;
 use narrows_scenario::Plan;
 use narrows_speed::KernelTcp;
@@ -39,7 +39,7 @@ fn own_of_linux(label: &str) -> Option<&'static str> {
 }
 
 /// A controller that is registered in the kernel while this lives.
-struct InKernel {
+struct KernelRegistration {
     name: String,
     _agent: Agent,
 }
@@ -51,7 +51,7 @@ struct Variant {
     label: String,
     congestion: String,
     /// Keeps the controller registered; `None` for Linux's own.
-    _loaded: Option<InKernel>,
+    _loaded: Option<KernelRegistration>,
 }
 
 /// The variants that can run in the kernel, with their controllers loaded, and a note about each of the others.
@@ -85,16 +85,20 @@ fn variants(plan: &Plan) -> Result<(Vec<Variant>, Vec<String>), Failure> {
     Ok((variants, notes))
 }
 
-fn load(label: &str) -> Result<InKernel, Failure> {
+fn load(label: &str) -> Result<KernelRegistration, Failure> {
     let spec = Spec::parse(label)?;
     let entry = protocol::find(&spec.name)?;
     let controller = label.replacen(&spec.name, entry.controller, 1);
     let (name, _agent) = Agent::load(Choice::new(&controller)?)?;
-    Ok(InKernel { name, _agent })
+    Ok(KernelRegistration { name, _agent })
 }
 
 /// The kernel's congestion control for each group of flows: those under test, and their competitors.
-fn congestion(plan: &Plan, variant: &Variant, others: &[Option<InKernel>]) -> Vec<String> {
+fn congestion(
+    plan: &Plan,
+    variant: &Variant,
+    others: &[Option<KernelRegistration>],
+) -> Vec<String> {
     let of = |group: usize| match &others[group] {
         Some(other) => other.name.clone(),
         None => variant.congestion.clone(),
@@ -116,12 +120,16 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
         return Err(Failure::Input("--real: links of a constant rate only, not a trace".into()));
     }
     // Checks for missing privileges and kernel features.
-    Programs::prepare().map(drop)?;
+    BpfPrograms::prepare().map(drop)?;
     Ok(())
 }
 
 /// Runs everything in the kernel. Returns an outcome of the same form as the simulation's, with notes.
-pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outcome, Failure> {
+pub fn outcome(
+    plan: &Plan,
+    about: &OutcomeMetadata,
+    control: &RunControl<'_>,
+) -> Result<Outcome, Failure> {
     let scenario = &plan.scenario;
     let (variants, notes) = variants(plan)?;
     let mut others = Vec::new();
@@ -190,7 +198,7 @@ pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outc
 /// Collects the results as the simulation's are, with a row for each variant.
 fn collected(
     plan: &Plan,
-    about: &About,
+    about: &OutcomeMetadata,
     variants: &[Variant],
     runs: &Runs,
     late_s: f64,
@@ -245,7 +253,7 @@ pub fn beside(simulated: &mut Outcome, real: Outcome) {
     );
 }
 
-fn forget_unseen(run: &mut Run) {
+fn forget_unseen(run: &mut StoredRun) {
     for (at, measure) in MEASURES.iter().enumerate() {
         if NOT_SEEN.contains(&measure.name) {
             for group in &mut run.groups {

@@ -6,7 +6,7 @@ use crate::terminal::note;
 use clap::Args;
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
-use narrows_record::{About, Recorder};
+use narrows_record::{Recorder, RecordingDescription};
 use narrows_report::output;
 #[cfg(target_os = "linux")]
 use narrows_scenario::{output_file, text_file::plain};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Default)]
-pub struct Record {
+pub struct RecordArgs {
     /// Record into this folder: pcapng, series, a report, and a qlog of each rrtp connection
     #[arg(long = "record", value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -22,9 +22,9 @@ pub struct Record {
 
 /// A recording, if `--record` is set.
 #[derive(Debug)]
-pub struct Recording(Option<(Arc<Recorder>, PathBuf)>);
+pub struct OpenRecording(Option<(Arc<Recorder>, PathBuf)>);
 
-impl Record {
+impl RecordArgs {
     /// Whether `--record` is set.
     pub fn is_wanted(&self) -> bool {
         self.folder.is_some()
@@ -39,29 +39,29 @@ impl Record {
         command: &'static str,
         protocol: &str,
         link: String,
-    ) -> Result<Recording, Failure> {
+    ) -> Result<OpenRecording, Failure> {
         self.begin(command, protocol, link, Vec::new())
     }
 
     /// Begins a recording of a relay, with descriptions of its links.
     ///
     /// # Errors
-    /// As [`start`](Record::start).
-    pub fn relay(&self, link: String, ways: Vec<String>) -> Result<Recording, Failure> {
+    /// As [`start`](RecordArgs::start).
+    pub fn relay(&self, link: String, ways: Vec<String>) -> Result<OpenRecording, Failure> {
         self.begin("relay", "any over UDP", link, ways)
     }
 
     /// Begins a recording of an emulated link; if there are several, each has a folder of its own.
     ///
     /// # Errors
-    /// As [`start`](Record::start).
+    /// As [`start`](RecordArgs::start).
     #[cfg(target_os = "linux")]
     pub fn link(
         &self,
         below: Option<&str>,
         link: String,
         ways: Vec<String>,
-    ) -> Result<Recording, Failure> {
+    ) -> Result<OpenRecording, Failure> {
         let folder = self.folder.as_ref().map(|f| below.map_or(f.clone(), |name| f.join(name)));
         if let (Some(all), Some(own), Some(_)) = (&self.folder, &folder, below) {
             output::check_folder_of("--record", all).map_err(Failure::Input)?;
@@ -70,7 +70,7 @@ impl Record {
                 Failure::Outside(format!("--record: cannot write {}: {}", own.display(), plain(&e)))
             })?;
         }
-        Record { folder }.begin("link", "any", link, ways)
+        RecordArgs { folder }.begin("link", "any", link, ways)
     }
 
     fn begin(
@@ -79,17 +79,17 @@ impl Record {
         protocol: &str,
         link: String,
         ways: Vec<String>,
-    ) -> Result<Recording, Failure> {
-        let Some(folder) = &self.folder else { return Ok(Recording(None)) };
+    ) -> Result<OpenRecording, Failure> {
+        let Some(folder) = &self.folder else { return Ok(OpenRecording(None)) };
         output::check_folder_of("--record", folder).map_err(Failure::Input)?;
         let (protocol, command_line) = (protocol.to_string(), command_line());
-        let about = About { command, command_line, protocol, link, ways };
+        let about = RecordingDescription { command, command_line, protocol, link, ways };
         let recorder = Recorder::start(folder, about).map_err(Failure::Outside)?;
-        Ok(Recording(Some((Arc::new(recorder), folder.clone()))))
+        Ok(OpenRecording(Some((Arc::new(recorder), folder.clone()))))
     }
 }
 
-impl Recording {
+impl OpenRecording {
     /// Observer for an endpoint of this name.
     pub fn tap(&self, name: &'static str) -> Option<Arc<dyn Tap>> {
         self.0.as_ref().map(|r| r.0.tap(name))

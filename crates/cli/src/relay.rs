@@ -3,20 +3,20 @@
 use crate::failure::Failure;
 use crate::live::{LiveArgs, shown};
 use crate::metrics::{self, MetricsArgs};
-use crate::record::Record;
+use crate::record::RecordArgs;
 use crate::terminal::{STOP, catch_interrupt, note, print};
 use crate::transport::{PACKET, address, addresses};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
 use narrows_link::LinkConfig;
-use narrows_live::link::Tap;
+use narrows_live::link::LiveLinkTap;
 use narrows_live::metrics::link::LinkMetrics;
 use narrows_net::relay::{
     DirectionStats, MissedDatagram, Relay, RelayObserver, RelayStats, RelayTap, RelayedDatagram,
 };
 use narrows_options::values::{seed, time};
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use narrows_scenario::link_direction::LinkDirection;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub struct RelayArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let taps = recording
         .watch()
         .into_iter()
-        .chain(live.map(|l| Arc::new(Tap(l)) as Arc<dyn RelayTap>))
+        .chain(live.map(|l| Arc::new(LiveLinkTap(l)) as Arc<dyn RelayTap>))
         .chain(a.metrics.address.is_some().then_some(counted as Arc<dyn RelayTap>));
     let relay = Relay::watched(listen, to, &forward, &backward, a.seed, both(taps.collect()));
     let done = relay.map_err(|e| Failure::Outside(e.to_string())).and_then(|relay| {
@@ -114,13 +114,13 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
 
 /// Combines several observers of a relay into one.
 fn both(mut taps: Vec<Arc<dyn RelayTap>>) -> Option<Arc<dyn RelayTap>> {
-    if taps.len() < 2 { taps.pop() } else { Some(Arc::new(Taps(taps))) }
+    if taps.len() < 2 { taps.pop() } else { Some(Arc::new(RelayTaps(taps))) }
 }
 
 #[derive(Debug)]
-struct Taps(Vec<Arc<dyn RelayTap>>);
+struct RelayTaps(Vec<Arc<dyn RelayTap>>);
 
-impl RelayTap for Taps {
+impl RelayTap for RelayTaps {
     fn bound(&self, observer: RelayObserver) {
         self.0.iter().for_each(|tap| tap.bound(observer.clone()));
     }
@@ -138,10 +138,12 @@ pub fn links(
     there: &str,
     back: Option<&str>,
 ) -> Result<(LinkDirection, LinkDirection), Failure> {
-    let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
-        Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
+    let read = |flag: &str, text: &str| -> Result<BottleneckLink, SpecError> {
+        BottleneckLink::parse(text, Path::new(""))
+            .and_then(BottleneckLink::folded)
+            .map_err(|e| e.at(flag))
     };
-    let Link { forward, back: mirrored, .. } = read(flags[0], there)?;
+    let BottleneckLink { forward, back: mirrored, .. } = read(flags[0], there)?;
     let back = match back {
         Some(text) => read(flags[1], text)?.forward,
         None => mirrored,

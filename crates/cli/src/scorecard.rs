@@ -2,10 +2,10 @@
 
 use crate::command_line::command_line;
 use crate::failure::Failure;
-use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width};
+use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json, text_width};
 use clap::Args;
-use narrows_lab::execute::Control;
-use narrows_lab::scorecard::{Judgement, NOT_SIMULATED, Row, SECTIONS, Scorecard};
+use narrows_lab::execute::RunControl;
+use narrows_lab::scorecard::{Judgement, NOT_SIMULATED, SECTIONS, Scorecard, ScorecardRow};
 use narrows_options::values::{jobs, seed};
 use narrows_options::words::quoted;
 use narrows_report::{output, summary};
@@ -62,10 +62,10 @@ pub fn scorecard(a: &ScorecardArgs) -> Result<(), Failure> {
         section: a.section.clone(),
     };
     catch_interrupt();
-    let bar = Bar::new(format!("RFC 9743 for {}", a.protocol));
+    let bar = TerminalBar::new(format!("RFC 9743 for {}", a.protocol));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let progress = |fraction| bar.tell(fraction);
-    let control = Control { stop: &STOP, progress: &progress, jobs: a.jobs.unwrap_or(cores) };
+    let control = RunControl { stop: &STOP, progress: &progress, jobs: a.jobs.unwrap_or(cores) };
     let rows = asked.measure(&control);
     bar.finish();
     let rows = rows.map_err(Failure::Input)?.ok_or(Failure::Interrupted)?;
@@ -82,7 +82,7 @@ pub fn scorecard(a: &ScorecardArgs) -> Result<(), Failure> {
 }
 
 /// A file name for each network: its section, and its number within it.
-fn names(rows: &[Row]) -> Vec<String> {
+fn names(rows: &[ScorecardRow]) -> Vec<String> {
     let mut counted = std::collections::BTreeMap::new();
     rows.iter()
         .map(|r| {
@@ -93,7 +93,12 @@ fn names(rows: &[Row]) -> Vec<String> {
         .collect()
 }
 
-fn write(a: &Scorecard, rows: &[Row], names: &[String], out: &Path) -> Result<(), Failure> {
+fn write(
+    a: &Scorecard,
+    rows: &[ScorecardRow],
+    names: &[String],
+    out: &Path,
+) -> Result<(), Failure> {
     let folder = out.join("scenarios");
     std::fs::create_dir_all(&folder).map_err(|e| {
         let why = narrows_scenario::text_file::plain(&e);
@@ -112,16 +117,19 @@ fn write(a: &Scorecard, rows: &[Row], names: &[String], out: &Path) -> Result<()
     keep(out.join("scorecard.md"), page(a, rows, names))
 }
 
-fn of_section<'a>(rows: &'a [Row], section: &'a str) -> impl Iterator<Item = (usize, &'a Row)> {
+fn of_section<'a>(
+    rows: &'a [ScorecardRow],
+    section: &'a str,
+) -> impl Iterator<Item = (usize, &'a ScorecardRow)> {
     rows.iter().enumerate().filter(move |(_, r)| r.criterion.section == section)
 }
 
-fn count(rows: &[Row], judgement: Judgement) -> usize {
+fn count(rows: &[ScorecardRow], judgement: Judgement) -> usize {
     let entries = rows.iter().flat_map(|r| &r.entries);
     entries.filter(|e| e.judgement == judgement).count()
 }
 
-fn verdict(rows: &[Row]) -> String {
+fn verdict(rows: &[ScorecardRow]) -> String {
     let all: usize = rows.iter().map(|r| r.entries.len()).sum();
     let mut text = format!(
         "Of {all} figures {} are better than Reno's and CUBIC's, {} are worse than both",
@@ -143,7 +151,7 @@ fn verdict(rows: &[Row]) -> String {
 }
 
 /// The table for the terminal.
-fn table(a: &Scorecard, rows: &[Row]) -> String {
+fn table(a: &Scorecard, rows: &[ScorecardRow]) -> String {
     let mut text = format!("{:<30}{:>13}{:>13}{:>13}{:>13}\n", "", "this", "Reno", "CUBIC", "BBR");
     text = text.replacen("this", &format!("{:>4}", shortened(&a.protocol)), 1);
     for (number, title) in SECTIONS {
@@ -171,7 +179,7 @@ fn shortened(name: &str) -> String {
 }
 
 /// The page in Markdown, for attachment to a draft.
-fn page(a: &Scorecard, rows: &[Row], names: &[String]) -> String {
+fn page(a: &Scorecard, rows: &[ScorecardRow], names: &[String]) -> String {
     let y = a.yardsticks();
     let mut text = format!(
         "# {} by the criteria of RFC 9743 (BCP 133)\n\n\
@@ -226,7 +234,7 @@ fn page(a: &Scorecard, rows: &[Row], names: &[String]) -> String {
     text
 }
 
-fn json(a: &Scorecard, rows: &[Row], names: &[String]) -> serde_json::Value {
+fn json(a: &Scorecard, rows: &[ScorecardRow], names: &[String]) -> serde_json::Value {
     let y = a.yardsticks();
     let criteria: Vec<serde_json::Value> = (rows.iter().zip(names))
         .map(|(row, name)| {

@@ -3,20 +3,20 @@
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::log::{Level, Log};
+use crate::log::{Log, LogLevel};
 use crate::metrics::MetricsArgs;
-use crate::record::Record;
+use crate::record::RecordArgs;
 use crate::settings;
 use crate::terminal::{STOP, print};
 use crate::transfer::server_key;
-use crate::transport::{Hints, Transport, bare_number, bytes, rate};
+use crate::transport::{Hints, TransportArgs, bare_number, bytes, rate};
 use clap::Args;
 use narrows_base::Rate;
-use narrows_files::rrtp::{Control, Permit};
+use narrows_files::rrtp::{Permit, ServerControl};
 use narrows_files::service::Permits;
 use narrows_files::{Service, rrtp, tcp, url};
 use narrows_peers::access::AllowList;
-use narrows_peers::learned::Learned;
+use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, error, key};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ Examples:
   narrows serve inbox --listen 0.0.0.0:47470 --allow-put --clients friends.txt";
 
 #[derive(Args, Debug)]
-pub struct Serve {
+pub struct ServeArgs {
     /// The folder to serve
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
@@ -95,9 +95,9 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
-    pub transport: Transport,
+    pub transport: TransportArgs,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub struct Serve {
 }
 
 /// The permissions. Reads the list of clients.
-fn permits(a: &Serve) -> Result<Permits, Failure> {
+fn permits(a: &ServeArgs) -> Result<Permits, Failure> {
     let clients = a.clients.as_deref().map(AllowList::load);
     let clients = clients.transpose().map_err(|e| e.at("--clients"))?;
     let (put, overwrite, max_size, quota) = (a.allow_put, a.overwrite, a.max_size, a.quota);
@@ -117,8 +117,8 @@ fn permits(a: &Serve) -> Result<Permits, Failure> {
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(before: &Serve, control: &Control) -> Result<String, Failure> {
-    let a: Serve = settings::again()?;
+fn reload(before: &ServeArgs, control: &ServerControl) -> Result<String, Failure> {
+    let a: ServeArgs = settings::again()?;
     let permits = permits(&a)?;
     let admitted = match &permits.clients {
         Some(list) => format!("{} clients", list.len()),
@@ -134,7 +134,7 @@ fn reload(before: &Serve, control: &Control) -> Result<String, Failure> {
 ///
 /// # Errors
 /// The folder cannot be served, or the address cannot be used.
-pub fn serve(a: &Serve) -> Result<(), Failure> {
+pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
     catch_signals();
     let config = a.transport.connection()?;
     let permits = permits(a)?;
@@ -145,7 +145,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let metrics = a.metrics.endpoint()?;
     let (requests, refusals) = (metrics.requests.clone(), metrics.refusals.clone());
     let service = Arc::new(Service::new(&a.dir, permits, move |event| {
-        let failed = if event.failed.is_some() { Level::Warning } else { Level::Info };
+        let failed = if event.failed.is_some() { LogLevel::Warning } else { LogLevel::Info };
         requests.add(&[event.what, if event.failed.is_some() { "failed" } else { "ok" }], 1);
         event.failed.iter().for_each(|e| refusals.add(&[e.kind.word()], 1));
         // Only the address: a client may use any number of ports.
@@ -155,7 +155,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a.learn, &a.transport.hints)?;
     let listen = address(a.listen.as_deref().unwrap_or("127.0.0.1:47470"))?;
-    let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
+    let over_tcp = tcp::TcpServer::bind(listen, identity.clone(), Arc::clone(&service))?;
     // Both transports use the same port number, even if the system chose it.
     let at = over_tcp.address()?;
     let shown = ShownConnections::open(&a.live, "serve", config.protocol.label())?;
@@ -169,7 +169,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         None => Permit::Listed,
     };
     let kept = Arc::clone(&service);
-    let mut over_udp = rrtp::Server::bind(at, &identity, service, config, permit, tap)?;
+    let mut over_udp = rrtp::RrtpServer::bind(at, &identity, service, config, permit, tap)?;
     if let Some(learned) = learned {
         over_udp = over_udp.learning(learned);
     }
@@ -221,7 +221,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Hints are set as well, or the file is invalid.
-pub fn learned(learn: bool, hints: &Hints) -> Result<Option<Learned>, Failure> {
+pub fn learned(learn: bool, hints: &Hints) -> Result<Option<LearnedPaths>, Failure> {
     if !learn {
         return Ok(None);
     }
@@ -230,7 +230,7 @@ pub fn learned(learn: bool, hints: &Hints) -> Result<Option<Learned>, Failure> {
                     the other";
         return Err(Failure::Input(line.into()));
     }
-    let file = Learned::at(key::config_folder()?.join("clients.toml"));
+    let file = LearnedPaths::at(key::config_folder()?.join("clients.toml"));
     // Report an invalid file now, not when a client connects.
     file.get("")?;
     Ok(Some(file))
@@ -251,7 +251,7 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
 
 impl From<Error> for Failure {
     fn from(e: Error) -> Failure {
-        use narrows_peers::Kind as K;
+        use narrows_peers::ErrorKind as K;
         match e.kind {
             K::Input => Failure::Input(e.line),
             K::Interrupted => Failure::Stopped(e.line),

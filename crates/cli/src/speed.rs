@@ -2,13 +2,13 @@
 
 mod on_page;
 
-use self::on_page::{OnPage, changing};
+use self::on_page::{SpeedPage, changing};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::record::Record;
+use crate::record::RecordArgs;
 use crate::relay;
-use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
-use crate::transport::{Reconfigure, Transport, address, addresses, bytes};
+use crate::terminal::{STOP, TerminalBar, catch_interrupt, note, print};
+use crate::transport::{Reconfigure, TransportArgs, address, addresses, bytes};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
@@ -17,8 +17,8 @@ use narrows_net::tap::{self, Tap};
 use narrows_options::values::{seed, time};
 use narrows_record::Recorder;
 use narrows_scenario::link_direction::LinkDirection;
-use narrows_speed::{Amount, Direction, Speed, SpeedResult, Taps, Traffic};
-use narrows_speed::{MAX_MESSAGE_BYTES, Server};
+use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, SpeedResult, TrafficKind};
+use narrows_speed::{MAX_MESSAGE_BYTES, SpeedServer};
 use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_wire::Suite;
@@ -73,11 +73,11 @@ pub struct SpeedArgs {
     #[arg(long, value_name = "aes256|chacha20", default_value = "aes256", value_parser = suite)]
     pub cipher: Suite,
     #[command(flatten)]
-    pub transport: Transport,
+    pub transport: TransportArgs,
     #[command(flatten)]
     pub reconfigure: Reconfigure,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
     /// Print one JSON object
@@ -141,7 +141,7 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
         None => None,
     };
     let ours = links.as_ref().map(|(there, back)| [there, back]);
-    let page = OnPage::open(a, &protocol, &link, ours)?;
+    let page = SpeedPage::open(a, &protocol, &link, ours)?;
     let recording = a.record.start("speed", protocol.label(), link)?;
     let done = measure(a, listen, protocol, recording.recorder(), links, page.as_ref());
     let done = recording.finish(done);
@@ -157,7 +157,7 @@ fn measure(
     protocol: Protocol,
     recorder: Option<Arc<Recorder>>,
     links: Option<(LinkDirection, LinkDirection)>,
-    page: Option<&OnPage>,
+    page: Option<&SpeedPage>,
 ) -> Result<(), Failure> {
     let amount = match a.bytes {
         Some(n) => Amount::Bytes(n),
@@ -170,13 +170,13 @@ fn measure(
         rate_limit: a.transport.hints.limit,
         suite: a.cipher,
         connections: usize::from(a.connections),
-        direction: if a.down { Direction::Down } else { Direction::Up },
-        traffic: a.messages.map_or(Traffic::Stream, Traffic::Messages),
+        direction: if a.down { SpeedDirection::Down } else { SpeedDirection::Up },
+        traffic: a.messages.map_or(TrafficKind::Stream, TrafficKind::Messages),
         amount,
         taps: taps(a, recorder.as_ref(), page),
     };
     catch_interrupt();
-    let bar = Bar::new("measuring".into());
+    let bar = TerminalBar::new("measuring".into());
     let mut tell = |seconds: f64, bytes: u64| {
         bar.tell(match amount {
             Amount::Time(all) => seconds / all.as_secs_f64(),
@@ -199,7 +199,7 @@ fn measure(
                     if let Some((there, back)) = &links {
                         let any = SocketAddr::new(server.ip(), 0);
                         let (there, back) = changing(relay::configs(there, back), page.is_some());
-                        let watch = page.and_then(OnPage::watch);
+                        let watch = page.and_then(SpeedPage::watch);
                         let started = Relay::watched(any, server, &there, &back, a.seed, watch)?;
                         return Ok(relay.insert(started).local_addr());
                     }
@@ -224,18 +224,22 @@ fn measure(
 }
 
 /// Observers: a page shows the sending end, or the one in this process.
-fn taps(a: &SpeedArgs, recorder: Option<&Arc<Recorder>>, page: Option<&OnPage>) -> Taps {
+fn taps(
+    a: &SpeedArgs,
+    recorder: Option<&Arc<Recorder>>,
+    page: Option<&SpeedPage>,
+) -> MeasurementTaps {
     let sends = if a.down && a.server.is_none() { "server" } else { "client" };
     let of = |name: &'static str| {
-        let live = page.filter(|_| name == sends).map(OnPage::tap);
+        let live = page.filter(|_| name == sends).map(SpeedPage::tap);
         tap::joined(recorder.map(|r| r.tap(name)).into_iter().chain(live))
     };
-    Taps { client: of("client"), server: of("server") }
+    MeasurementTaps { client: of("client"), server: of("server") }
 }
 
 fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result<(), Failure> {
     let key = new_key().map_err(outside)?;
-    let server = Server::start(listen, key, Clients::Any, a.transport.connection()?, tap)
+    let server = SpeedServer::start(listen, key, Clients::Any, a.transport.connection()?, tap)
         .map_err(outside)?;
     note(&format!(
         "measuring for any client at {}; Ctrl-C ends it",

@@ -1,17 +1,19 @@
 //! The command `narrows sweep`.
 
-use crate::args::Sweep;
+use crate::args::SweepArgs;
 use crate::failure::Failure;
 use crate::slurm;
-use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
+use crate::terminal::{
+    STOP, TerminalBar, catch_interrupt, note, print, print_json, text_width, width,
+};
 use crate::watched::WatchedRun;
-use narrows_lab::sweep::{About, Control, Outcome, journal};
+use narrows_lab::sweep::{SweepControl, SweepMetadata, SweepOutcome, journal};
 use narrows_options::words::quoted;
 use narrows_report::sweep::{json, shown, write};
 use narrows_report::{output, summary};
 
 /// `narrows sweep`.
-pub fn sweep(a: &Sweep) -> Result<(), Failure> {
+pub fn sweep(a: &SweepArgs) -> Result<(), Failure> {
     output::check_folder(&a.out).map_err(Failure::Input)?;
     if a.part.is_some() && a.fresh {
         return Err(Failure::Input(
@@ -44,8 +46,8 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     }
     catch_interrupt();
     let points = sweep.points.len();
-    let bar = Bar::new(format!("{points} points"));
-    let control = Control {
+    let bar = TerminalBar::new(format!("{points} points"));
+    let control = SweepControl {
         stop: &STOP,
         progress: &|fraction, done| {
             bar.tell(fraction);
@@ -72,13 +74,13 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     if runs.iter().flatten().all(Option::is_none) {
         return Err(Failure::Interrupted);
     }
-    let about = About {
+    let about = SweepMetadata {
         command_line: crate::command_line::command_line(),
         base_line: base_line(),
         measure: chosen.measure,
         group: chosen.group,
     };
-    let outcome = Outcome::new(&sweep, &runs, about);
+    let outcome = SweepOutcome::new(&sweep, &runs, about);
     let files = write::all(&outcome, &a.out).map_err(Failure::Outside)?;
     if a.json {
         print_json(&json::outcome(&outcome))?;
@@ -101,7 +103,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
+fn unwritable(a: &SweepArgs, e: &std::io::Error) -> Failure {
     let why = narrows_scenario::text_file::plain(e);
     Failure::Input(format!("--out {}: cannot create the folder: {why}", a.out.display()))
 }

@@ -99,7 +99,7 @@ const STEPS: u64 = 1000;
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Progress on the error stream: a bar on a terminal, shown after a second; otherwise a line now and then.
-pub struct Bar {
+pub struct TerminalBar {
     begun: Instant,
     what: String,
     bar: OnceLock<ProgressBar>,
@@ -107,11 +107,11 @@ pub struct Bar {
     line: Mutex<Instant>,
 }
 
-impl Bar {
+impl TerminalBar {
     /// A bar for work with this description.
-    pub fn new(what: String) -> Bar {
+    pub fn new(what: String) -> TerminalBar {
         let begun = Instant::now();
-        Bar { begun, what, bar: OnceLock::new(), line: Mutex::new(begun) }
+        TerminalBar { begun, what, bar: OnceLock::new(), line: Mutex::new(begun) }
     }
     /// Sets the finished fraction.
     pub fn tell(&self, fraction: f64) {

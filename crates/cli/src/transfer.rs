@@ -10,7 +10,7 @@ mod spool;
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::record::Record;
+use crate::record::RecordArgs;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::{Hints, Reconfigure};
 use clap::Args;
@@ -19,10 +19,10 @@ use narrows_files::message::EntryKind;
 use narrows_files::{ProgressEvent, Replace, Scheme, TransferControl, Url};
 use narrows_net::tap::Tap;
 use narrows_peers::access::KnownServers;
-use narrows_peers::{Error, Identity, Kind, error, key};
+use narrows_peers::{Error, ErrorKind, Identity, error, key};
 use observed::{record, shown};
-use open::Opened;
-use progress::Progress;
+use open::OpenSession;
+use progress::TransferProgress;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub struct Get {
     #[command(flatten)]
     pub reconfigure: Reconfigure,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
 }
@@ -120,7 +120,7 @@ pub struct Put {
     #[command(flatten)]
     pub reconfigure: Reconfigure,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
 }
@@ -135,7 +135,7 @@ pub struct Ls {
 }
 
 #[derive(Args, Debug)]
-pub struct Key {
+pub struct KeyArgs {
     /// Print the server's key, not the client's
     #[arg(long)]
     pub server: bool,
@@ -183,7 +183,7 @@ pub fn known_servers() -> Result<KnownServers, Failure> {
 ///
 /// # Errors
 /// There is no such server, or a file cannot be read or written.
-pub fn key(a: &Key) -> Result<(), Failure> {
+pub fn key(a: &KeyArgs) -> Result<(), Failure> {
     if let Some(server) = &a.forget {
         let (host, port) = narrows_files::url::host_port(server)
             .map_err(|e| Failure::Input(format!("--forget '{}': {e}", error::shown(server))))?;
@@ -206,7 +206,7 @@ pub fn key(a: &Key) -> Result<(), Failure> {
 pub fn ls(a: &Ls) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     catch_interrupt();
-    let opened = open::open(&url, &a.options, open::Direction::Get, None)?;
+    let opened = open::open(&url, &a.options, open::TransferDirection::Get, None)?;
     let listing = opened.while_busy(|| client::list(opened.session(), &url.path))?;
     if a.options.json {
         let entries: Vec<Value> = listing
@@ -258,11 +258,11 @@ pub fn get(a: &Get) -> Result<(), Failure> {
 fn get_over(
     a: &Get,
     url: &Url,
-    target: &local::Target,
+    target: &local::DownloadTarget,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
     catch_interrupt();
-    let opened = open::open(url, &a.options, open::Direction::Get, tap)?;
+    let opened = open::open(url, &a.options, open::TransferDirection::Get, tap)?;
     let (control, progress) = going(&a.options, target.shown(), url.folder);
     let asking = Arc::clone(&progress);
     let replace = match (a.overwrite, terminal::is_there()) {
@@ -286,13 +286,13 @@ fn get_over(
             opened.while_busy(|| {
                 progress.begin();
                 opened.told_beside(|session| match target {
-                    local::Target::File(dir, name) => {
+                    local::DownloadTarget::File(dir, name) => {
                         client::get(session, &url.path, dir, name, &control)
                     }
-                    local::Target::Folder(path) => {
+                    local::DownloadTarget::Folder(path) => {
                         client::get_tree(session, &url.path, || local::made(path), &control)
                     }
-                    local::Target::Output(spool) => {
+                    local::DownloadTarget::Output(spool) => {
                         client::get(session, &url.path, &spool.dir, spool::NAME, &control)
                     }
                 })
@@ -301,7 +301,7 @@ fn get_over(
     );
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;
-    let is_stream = if let local::Target::Output(spool) = target {
+    let is_stream = if let local::DownloadTarget::Output(spool) = target {
         spool.pass_on(std::io::stdout().lock())?;
         true
     } else {
@@ -331,13 +331,13 @@ pub fn put(a: &Put) -> Result<(), Failure> {
 fn put_over(
     a: &Put,
     url: &Url,
-    source: &local::Source,
+    source: &local::UploadSource,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
-    let opened = open::open(url, &a.options, open::Direction::Put, tap)?;
+    let opened = open::open(url, &a.options, open::TransferDirection::Put, tap)?;
     let shown = error::shown(&a.file.display().to_string());
     let (control, progress) =
-        going(&a.options, shown.clone(), matches!(source, local::Source::Folder(..)));
+        going(&a.options, shown.clone(), matches!(source, local::UploadSource::Folder(..)));
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
@@ -347,13 +347,13 @@ fn put_over(
             opened.while_busy(|| {
                 progress.begin();
                 match source {
-                    local::Source::File(dir, name, path) => {
+                    local::UploadSource::File(dir, name, path) => {
                         client::put(session, dir, Path::new(name), path, &control)
                     }
-                    local::Source::Folder(dir, path) => {
+                    local::UploadSource::Folder(dir, path) => {
                         client::put_tree(session, dir, path, &control)
                     }
-                    local::Source::Input(spool, path) => {
+                    local::UploadSource::Input(spool, path) => {
                         client::put(session, &spool.dir, Path::new(spool::NAME), path, &control)
                     }
                 }
@@ -377,8 +377,8 @@ fn going(
     options: &TransferOptions,
     what: String,
     folder: bool,
-) -> (TransferControl, Arc<Progress>) {
-    let progress = Arc::new(Progress::new(what, folder));
+) -> (TransferControl, Arc<TransferProgress>) {
+    let progress = Arc::new(TransferProgress::new(what, folder));
     let told = Arc::clone(&progress);
     let naming = Arc::clone(&progress);
     let control = TransferControl::new(&STOP, options.hints.limit, move |step| {
@@ -391,7 +391,7 @@ fn going(
 }
 
 fn folder_hint(e: Error, url: &str) -> Error {
-    if e.kind == Kind::WrongType && e.line.ends_with("is a folder") {
+    if e.kind == ErrorKind::WrongType && e.line.ends_with("is a folder") {
         return e.and(&format!("to get it with all that is in it, say {}/", error::shown(url)));
     }
     e
@@ -399,12 +399,12 @@ fn folder_hint(e: Error, url: &str) -> Error {
 
 /// Prints the result of a transfer, and stores the learned path.
 fn finish(
-    opened: &Opened,
+    opened: &OpenSession,
     options: &TransferOptions,
     (verb, what, is_stream): (&str, &str, bool),
     done: &Summary,
     begun: Instant,
-    progress: &Progress,
+    progress: &TransferProgress,
 ) -> Result<(), Failure> {
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);

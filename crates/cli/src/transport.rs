@@ -61,7 +61,7 @@ impl Reconfigure {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct Transport {
+pub struct TransportArgs {
     /// Protocol for this end's sending: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
     #[arg(long, value_name = "NAME", default_value = "rrtp")]
     pub protocol: String,
@@ -69,7 +69,7 @@ pub struct Transport {
     pub hints: Hints,
 }
 
-impl Transport {
+impl TransportArgs {
     /// The parsed protocol.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Transport {
     /// The configuration of connections.
     ///
     /// # Errors
-    /// As [`protocol`](Transport::protocol).
+    /// As [`protocol`](TransportArgs::protocol).
     pub fn connection(&self) -> Result<ConnectionConfig, Failure> {
         Ok(ConnectionConfig {
             hints: self.hints.to_path_hints(),

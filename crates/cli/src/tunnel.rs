@@ -3,35 +3,35 @@
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::log::{Level, Log};
+use crate::log::{Log, LogLevel};
 use crate::metrics::MetricsArgs;
-use crate::record::Record;
+use crate::record::RecordArgs;
 use crate::serve::learned;
 use crate::settings;
 use crate::terminal::{STOP, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
-use crate::transport::{Hints, Transport, address, rate, urls};
+use crate::transport::{Hints, TransportArgs, address, rate, urls};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_files::{Scheme, Url, url};
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
-use narrows_peers::learned::Learned;
-use narrows_peers::{Error, Kind, error, key};
+use narrows_peers::learned::LearnedPaths;
+use narrows_peers::{Error, ErrorKind, error, key};
 use narrows_transport::endpoint::Permit;
-use narrows_tunnel::allow::{self, Target, Targets};
+use narrows_tunnel::allow::{self, AllowedTarget, Targets};
 use narrows_tunnel::blocking::{self, Entrances};
 use narrows_tunnel::client::ClientOptions;
 use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
 use narrows_tunnel::permissions::Permissions;
-use narrows_tunnel::request::Request;
+use narrows_tunnel::request::TunnelRequest;
 use narrows_tunnel::reverse::Ports;
-use narrows_tunnel::server::{Server, ServerOptions};
+use narrows_tunnel::server::{ServerOptions, TunnelServer};
 use narrows_tunnel::tun::IpNet;
-use narrows_tunnel::tun::near::Route;
+use narrows_tunnel::tun::near::TunRoute;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,14 +99,14 @@ pub struct TunnelArgs {
 pub enum TunnelCommand {
     /// Accept listed clients and connect them to permitted targets
     #[command(after_help = SERVE)]
-    Serve(Box<Serve>),
+    Serve(Box<TunnelServeArgs>),
     /// Connect to such a server, and forward ports of this machine
     #[command(after_help = CONNECT)]
-    Connect(Box<Connect>),
+    Connect(Box<TunnelConnectArgs>),
 }
 
 #[derive(Args, Debug)]
-pub struct Serve {
+pub struct TunnelServeArgs {
     /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47471]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
@@ -115,7 +115,7 @@ pub struct Serve {
     pub clients: Option<PathBuf>,
     /// Permit connections to this target (required; may be repeated)
     #[arg(long, value_name = "TARGET", num_args = 1..)]
-    pub allow: Vec<Target>,
+    pub allow: Vec<AllowedTarget>,
     /// Let clients make this machine listen at these ports for services of theirs; loopback unless an address is given;
     /// may be repeated [default: none]
     #[arg(long, value_name = "[ADDR:]PORT[-PORT]", num_args = 1..)]
@@ -153,9 +153,9 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
-    pub transport: Transport,
+    pub transport: TransportArgs,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
     #[command(flatten)]
@@ -163,7 +163,7 @@ pub struct Serve {
 }
 
 #[derive(Args, Debug)]
-pub struct Connect {
+pub struct TunnelConnectArgs {
     /// The server, as rrtp://[KEY@]HOST:PORT
     #[arg(id = "server", value_name = "URL")]
     pub url: Option<String>,
@@ -183,7 +183,7 @@ pub struct Connect {
     /// Connect standard input and output to a target at the far side, as ssh's ProxyCommand does
     #[arg(long, value_name = "HOST:PORT", value_parser = stdio_target,
         conflicts_with_all = ["tcp", "udp", "reverse", "socks", "http_proxy", "tun", "route"])]
-    pub stdio: Option<Request>,
+    pub stdio: Option<TunnelRequest>,
     /// Run a SOCKS 5 proxy at this port, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub socks: Option<SocketAddr>,
@@ -195,7 +195,7 @@ pub struct Connect {
     pub tun: bool,
     /// Also route this network into the interface; "default" means everything; may be repeated
     #[arg(long, value_name = "NETWORK|default")]
-    pub route: Vec<Route>,
+    pub route: Vec<TunRoute>,
     /// Hint for the server: the rate at which this side can receive (--rate is that of sending)
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub receive_rate: Option<Rate>,
@@ -209,9 +209,9 @@ pub struct Connect {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
-    pub transport: Transport,
+    pub transport: TransportArgs,
     #[command(flatten)]
-    pub record: Record,
+    pub record: RecordArgs,
     #[command(flatten)]
     pub live: LiveArgs,
     #[command(flatten)]
@@ -243,12 +243,12 @@ fn network(text: &str) -> Result<IpNet, String> {
 }
 
 /// Parses the target of the standard streams, for clap.
-fn stdio_target(text: &str) -> Result<Request, String> {
+fn stdio_target(text: &str) -> Result<TunnelRequest, String> {
     let found = url::host_port(text).ok().filter(|(host, port)| {
         *port > 0 && (host.parse::<IpAddr>().is_ok() || allow::name(host).is_some())
     });
     let (host, port) = found.ok_or("HOST:PORT is expected, as in intranet:22 or [fd00::1]:22")?;
-    Ok(Request::tcp(&host, port))
+    Ok(TunnelRequest::tcp(&host, port))
 }
 
 /// Parses a number of streams, for clap.
@@ -259,13 +259,13 @@ fn streams(text: &str) -> Result<usize, String> {
 
 /// Prints that the command is ready, and tells systemd.
 fn shown_ready(text: &str) -> Result<(), Error> {
-    print(text).map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))?;
+    print(text).map_err(|_| Error::new(ErrorKind::Local, "cannot write to the standard output"))?;
     daemon::ready();
     Ok(())
 }
 
 /// Entrances of the tunnel.
-fn entrances(a: &Connect) -> Result<Entrances, Failure> {
+fn entrances(a: &TunnelConnectArgs) -> Result<Entrances, Failure> {
     if a.reverse.iter().any(|forward| forward.listen.port() == 0) {
         return Err(input("--reverse: name the server's port, as in 8080:localhost:80"));
     }
@@ -288,7 +288,7 @@ fn input(line: &str) -> Failure {
 }
 
 /// The permissions. Reads the list of clients.
-fn permissions(a: &Serve) -> Result<Permissions, Failure> {
+fn permissions(a: &TunnelServeArgs) -> Result<Permissions, Failure> {
     let Some(clients) = &a.clients else {
         return Err(input(
             "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
@@ -313,8 +313,8 @@ fn permissions(a: &Serve) -> Result<Permissions, Failure> {
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(before: &Serve, server: &Server) -> Result<String, Failure> {
-    let a: Serve = settings::again()?;
+fn reload(before: &TunnelServeArgs, server: &TunnelServer) -> Result<String, Failure> {
+    let a: TunnelServeArgs = settings::again()?;
     let new = permissions(&a)?;
     let keys = new.clients.len();
     server.set_permissions(new)?;
@@ -323,7 +323,7 @@ fn reload(before: &Serve, server: &Server) -> Result<String, Failure> {
     Ok(format!("{keys} clients, {} targets{bound}", a.allow.len()))
 }
 
-fn serve(a: &Serve) -> Result<(), Failure> {
+fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
     catch_signals();
     let permissions = permissions(a)?;
     let config = a.transport.connection()?;
@@ -353,7 +353,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("server"))),
         lookup: dial::system(),
         log: Box::new(move |event| {
-            let level = if event.is_warning { Level::Warning } else { Level::Info };
+            let level = if event.is_warning { LogLevel::Warning } else { LogLevel::Info };
             lines.line(level, &event.client, &event.line);
             event.refusal.iter().for_each(|refusal| refusals.add(&[refusal.word()], 1));
         }),
@@ -363,14 +363,14 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         shown_ready(&format!("Serving a tunnel\n{tun}{}", urls(&name, at)))
     };
     let lines = log.clone();
-    let warn = move |line: &str| lines.line(Level::Warning, "allow", line);
-    let look = |server: &Server| daemon::reload(&log, || reload(a, server));
+    let warn = move |line: &str| lines.line(LogLevel::Warning, "allow", line);
+    let look = |server: &TunnelServer| daemon::reload(&log, || reload(a, server));
     let done = blocking::serve(listen, options, ready, warn, look, &STOP);
     daemon::stopping();
     recording.finish(done.map_err(Failure::from))
 }
 
-fn connect(a: &Connect) -> Result<(), Failure> {
+fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
     catch_signals();
     let Some(url) = &a.url else {
         return Err(input("tunnel connect: the server is missing: rrtp://[KEY@]HOST:PORT"));
@@ -420,7 +420,7 @@ fn connect(a: &Connect) -> Result<(), Failure> {
         learned,
         tell: Box::new(move |line| {
             if !is_silent {
-                lines.line(Level::Info, "tunnel", line);
+                lines.line(LogLevel::Info, "tunnel", line);
             }
         }),
     };
@@ -439,7 +439,10 @@ fn connect(a: &Connect) -> Result<(), Failure> {
 }
 
 /// The file of learned paths, and the name of the path to this server, if `--learn` is set.
-fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)>, Failure> {
+fn remembered(
+    a: &TunnelConnectArgs,
+    server: &str,
+) -> Result<Option<(Arc<LearnedPaths>, String)>, Failure> {
     let Hints { rate, rtt, loss, .. } = &a.transport.hints;
     if !a.learn {
         return Ok(None);
@@ -449,7 +452,7 @@ fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)
             "--learn: --rate, --rtt and --loss say what the path is like; leave out one or the other",
         ));
     }
-    let file = Learned::at(key::config_folder()?.join("paths.toml"));
+    let file = LearnedPaths::at(key::config_folder()?.join("paths.toml"));
     let name = format!("to {server}");
     // Report an invalid file now.
     file.get(&name)?;

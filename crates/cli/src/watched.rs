@@ -5,21 +5,21 @@ use crate::live::stay;
 pub use crate::live::{LiveArgs as Page, PacedLive as PacedPage};
 use narrows_lab::execute::RunObserver;
 use narrows_lab::measure::{Better, MEASURES, Measure};
-use narrows_lab::sweep::Sweep;
-use narrows_lab::sweep::found::Found;
+use narrows_lab::sweep::CheckedSweep;
+use narrows_lab::sweep::found::StoredResult;
 use narrows_lab::sweep::grid::Parameter;
-use narrows_live::Live;
+use narrows_live::LivePage;
 use narrows_live::board::{Board, BoardAbout};
 use narrows_live::feed::Feed;
 use narrows_live::simulation::Simulations;
-use narrows_options::sweep::Shown;
+use narrows_options::sweep::TableSelection;
 use narrows_scenario::Plan;
 use std::sync::Arc;
 
 /// A page that is open if `--live` is set.
 pub struct WatchedRun {
     feed: Option<Arc<Feed>>,
-    page: Option<Live>,
+    page: Option<LivePage>,
 }
 
 impl WatchedRun {
@@ -42,7 +42,11 @@ impl WatchedRun {
     }
 
     /// The receiver of a sweep's points and their results.
-    pub fn sweep(&self, sweep: &Sweep, chosen: Shown) -> impl Fn(usize, &Found) + Sync + use<> {
+    pub fn sweep(
+        &self,
+        sweep: &CheckedSweep,
+        chosen: TableSelection,
+    ) -> impl Fn(usize, &StoredResult) + Sync + use<> {
         let board = Arc::new(Board::new(about_board(sweep, chosen)));
         if let Some(feed) = &self.feed {
             feed.show(board.clone());
@@ -60,7 +64,7 @@ impl WatchedRun {
 }
 
 /// Description of the sweep for a page.
-fn about_board(sweep: &Sweep, chosen: Shown) -> BoardAbout {
+fn about_board(sweep: &CheckedSweep, chosen: TableSelection) -> BoardAbout {
     let of = |p: &Parameter| (p.name.clone(), p.values.clone());
     let measure = MEASURES.get(chosen.measure);
     let words = |m: &Measure| [m.name, m.unit, m.doc].map(String::from);

@@ -1,13 +1,13 @@
 //! The commands `compare`, `run` and `list`.
 
-use crate::args::{Compare, List, Output, Run};
+use crate::args::{CompareArgs, ListArgs, OutputArgs, RunArgs};
 use crate::command_line::command_line;
 use crate::failure::Failure;
-use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
+use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json, text_width, width};
 use crate::watched::{PacedPage, WatchedRun};
 use narrows_base::Duration;
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute_observed};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, execute_observed};
 use narrows_lab::{Outcome, Question, catalogue};
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
@@ -20,7 +20,7 @@ const REAL_DURATION: Duration = Duration::from_secs(20);
 const REAL_SEEDS: u32 = 3;
 
 /// `narrows compare`.
-pub fn compare(a: &Compare) -> Result<(), Failure> {
+pub fn compare(a: &CompareArgs) -> Result<(), Failure> {
     if a.real() && a.question.packet.is_some_and(|packet| packet != REAL_PACKET) {
         return Err(Failure::Input(format!(
             "--packet: with --real it is {REAL_PACKET}B, the kernel's"
@@ -36,16 +36,16 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         output::check_file("--save", path).map_err(Failure::Input)?;
     }
     output::check_folder(&a.output.out).map_err(Failure::Input)?;
-    let how = How { out: &a.output, saved, real: a.real(), live: &a.live };
+    let how = RunSettings { out: &a.output, saved, real: a.real(), live: &a.live };
     answer(&Plan::new(scenario)?, about, how)
 }
 
 /// `narrows run`.
-pub fn run(a: &Run) -> Result<(), Failure> {
+pub fn run(a: &RunArgs) -> Result<(), Failure> {
     let scenario = a.run.load()?;
     output::check_folder(&a.output.out).map_err(Failure::Input)?;
     let (plan, about) = a.run.plan(scenario, command_line())?;
-    let how = How { out: &a.output, saved: None, real: false, live: &a.live };
+    let how = RunSettings { out: &a.output, saved: None, real: false, live: &a.live };
     answer(&plan, about, how).map_err(|e| match e {
         // The simulation found an error in the scenario: name its file.
         Failure::Input(line) => Failure::Input(format!("{}: {line}", a.run.scenario.display())),
@@ -54,25 +54,28 @@ pub fn run(a: &Run) -> Result<(), Failure> {
 }
 
 /// Output and other options of a run.
-struct How<'a> {
-    out: &'a Output,
+struct RunSettings<'a> {
+    out: &'a OutputArgs,
     saved: Option<(&'a Path, String)>,
     real: bool,
     live: &'a PacedPage,
 }
 
 /// Runs a plan, shows the result and writes the files.
-fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
-    let How { out, saved, real, live } = how;
+fn answer(plan: &Plan, about: OutcomeMetadata, how: RunSettings<'_>) -> Result<(), Failure> {
+    let RunSettings { out, saved, real, live } = how;
     if real {
         check_real(plan)?;
     }
     let watched = WatchedRun::open(&live.page)?;
     catch_interrupt();
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
-    let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
-    let control =
-        Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: out.jobs.count() };
+    let bar = TerminalBar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
+    let control = RunControl {
+        stop: &STOP,
+        progress: &|fraction| bar.tell(fraction),
+        jobs: out.jobs.count(),
+    };
     let detail = format!("{}; {}", about.link, about.path);
     let observer = watched.runs(plan, &detail, live);
     let runs = execute_observed(plan, &control, observer.as_deref());
@@ -108,9 +111,13 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
 
 /// Adds results of the kernel's TCP over emulated links.
 #[cfg(all(feature = "full", target_os = "linux"))]
-fn in_real_time(plan: &Plan, about: &About, outcome: &mut Outcome) -> Result<(), Failure> {
-    let bar = Bar::new("real transfers".into());
-    let control = Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: 1 };
+fn in_real_time(
+    plan: &Plan,
+    about: &OutcomeMetadata,
+    outcome: &mut Outcome,
+) -> Result<(), Failure> {
+    let bar = TerminalBar::new("real transfers".into());
+    let control = RunControl { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: 1 };
     let seen = crate::real::outcome(plan, about, &control);
     bar.finish();
     crate::real::beside(outcome, seen?);
@@ -128,7 +135,7 @@ fn check_real(_: &Plan) -> Result<(), Failure> {
 }
 
 #[cfg(not(all(feature = "full", target_os = "linux")))]
-fn in_real_time(_: &Plan, _: &About, _: &mut Outcome) -> Result<(), Failure> {
+fn in_real_time(_: &Plan, _: &OutcomeMetadata, _: &mut Outcome) -> Result<(), Failure> {
     Ok(())
 }
 
@@ -163,7 +170,7 @@ fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
 }
 
 /// `narrows list`.
-pub fn list(a: &List) -> Result<(), Failure> {
+pub fn list(a: &ListArgs) -> Result<(), Failure> {
     let (items, whole) = if a.papers {
         (catalogue::of_papers(), true)
     } else {

@@ -32,12 +32,12 @@ impl AckedCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
 
     #[test]
     fn duplicates_are_not_counted_twice() {
         // Four duplicates, then an ACK for 6: four of them are already counted.
-        let mut s = Scenario::new(build("westwood"));
+        let mut s = IdealPath::new(build("westwood"));
         let mut counter = AckedCount::default();
         let mut total = 0;
         for advance in [0, 0, 0, 0, 6, 1, 2] {

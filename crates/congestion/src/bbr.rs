@@ -36,7 +36,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::{
     Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time, Variable,
 };
-use policer::Policer;
+use policer::PolicerDetector;
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -100,22 +100,22 @@ fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
     let mut bbr = Bbr {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         random_key: environment.random_key.named("bbr").stream(),
-        state: State::Startup,
+        state: BbrState::Startup,
         gain: GainCycle { phase: 0, began: Time::ZERO },
-        rounds: Rounds::default(),
+        rounds: BbrRounds::default(),
         bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
         full: BbrFullPipe { bandwidth: 0.0, rounds: 0, reached: false },
         min_rtt: Duration::MAX,
         min_rtt_at: None,
         probe: ProbeRtt::default(),
         idle_restart: false,
-        policer: (settings.choice("policer") == "on").then(Policer::default),
+        policer: (settings.choice("policer") == "on").then(PolicerDetector::default),
         aggregation: (settings.choice("aggregation") == "on").then(Aggregation::default),
         window: BbrWindow { cwnd, prior_cwnd: 0.0, recovery: Repairing::No, conserving: false },
         counts: AckCounts { losses: 0, lost: 0, acked: 1 },
         last_sent: None,
         seen_rtt: false,
-        told: (environment.dialect == Dialect::Linux).then(Told::default),
+        told: (environment.dialect == Dialect::Linux).then(LastAck::default),
         pacing: 0.0,
     };
     bbr.pacing = bbr.paced(cwnd / NOMINAL_RTT, HIGH_GAIN);
@@ -123,7 +123,7 @@ fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum BbrState {
     Startup,
     Drain,
     ProbeBandwidth,
@@ -141,7 +141,7 @@ enum Repairing {
 
 /// Packet-timed rounds, counted in segments delivered.
 #[derive(Clone, Debug, Default)]
-struct Rounds {
+struct BbrRounds {
     count: u64,
     /// A round ends with a packet that was sent when this much had been delivered.
     end: u64,
@@ -163,7 +163,7 @@ struct ProbeRtt {
 /// they had been reported before, as in Linux (`bbr_set_cwnd` gets both at once). If the window were reduced one ACK
 /// later in a recovery, the packets sent in between would count as in flight and keep it from falling.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct LastAck {
     window: f64,
     delivered: u64,
     outstanding: u64,
@@ -215,10 +215,10 @@ struct AckCounts {
 struct Bbr {
     packet_bits: f64,
     random_key: RandomStream,
-    state: State,
+    state: BbrState,
     /// The phase of the gain cycle.
     gain: GainCycle,
-    rounds: Rounds,
+    rounds: BbrRounds,
     /// Segments per second.
     bandwidth: WindowedMax,
     /// Whether STARTUP has filled the pipe, and the growth of the bandwidth that shows it.
@@ -227,7 +227,7 @@ struct Bbr {
     min_rtt_at: Option<Time>,
     probe: ProbeRtt,
     idle_restart: bool,
-    policer: Option<Policer>,
+    policer: Option<PolicerDetector>,
     aggregation: Option<Aggregation>,
     /// The window, and its state in a recovery.
     window: BbrWindow,
@@ -235,8 +235,8 @@ struct Bbr {
     counts: AckCounts,
     last_sent: Option<Time>,
     seen_rtt: bool,
-    /// Linux: losses count with the ACK that reveals them, see [`Told`].
-    told: Option<Told>,
+    /// Linux: losses count with the ACK that reveals them, see [`LastAck`].
+    told: Option<LastAck>,
     /// bit/s.
     pacing: f64,
 }
@@ -258,9 +258,10 @@ impl Controller for Bbr {
         if let Some(aggregation) = &mut self.aggregation {
             aggregation.restart(sent.now);
         }
-        if self.state == State::ProbeBandwidth {
+        if self.state == BbrState::ProbeBandwidth {
             self.pacing = self.paced(self.believed(), 1.0);
-        } else if self.state == State::ProbeRtt && self.probe.until.is_some_and(|u| sent.now > u) {
+        } else if self.state == BbrState::ProbeRtt && self.probe.until.is_some_and(|u| sent.now > u)
+        {
             self.leave_probe_rtt(sent.now);
         }
     }
@@ -282,7 +283,7 @@ impl Controller for Bbr {
         if let Some(told) = &mut self.told {
             let (delivered, outstanding) = (ack.newly_delivered, ack.outstanding);
             let (window, departure) = (self.window.cwnd, told.departure);
-            *told = Told { window, delivered, outstanding, losses: 0, departure };
+            *told = LastAck { window, delivered, outstanding, losses: 0, departure };
             self.set_cwnd(ack.newly_delivered, ack.outstanding, 0);
         } else {
             self.set_cwnd(ack.newly_delivered, ack.outstanding, self.counts.losses);
@@ -326,7 +327,7 @@ impl Controller for Bbr {
                     bounded(recovery.outstanding.saturating_add(self.counts.acked) as f64, 1.0);
             }
             CongestionEvent::RecoveryEnd(_) => {
-                if self.window.recovery != Repairing::No && self.state != State::ProbeRtt {
+                if self.window.recovery != Repairing::No && self.state != BbrState::ProbeRtt {
                     self.window.cwnd = self.window.cwnd.max(self.window.prior_cwnd);
                 }
                 self.window.recovery = Repairing::No;

@@ -31,9 +31,9 @@ use crate::bbr::WindowedMax;
 use crate::{Ack, CongestionEvent, Controller, Environment, RecoveryCause};
 use crate::{SendLimits, Sent, bounded, variables};
 use cycle::Cycle;
-use history::History;
-use limits::Window;
-use model::{Bandwidth, FullPipe, InFlight, LossRound, MinRtt, Rounds};
+use history::DeliveryHistory;
+use limits::Bbr3Window;
+use model::{Bbr3Rounds, FullPipe, InFlight, LossRound, MaxBandwidth, MinRtt};
 use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Variable};
 
 /// Name, parameters and source.
@@ -79,24 +79,24 @@ fn fresh(environment: &Environment) -> Bbr3 {
     Bbr3 {
         packet_bits,
         random: environment.random_key.named("bbr3").stream(),
-        state: State::Startup,
+        state: Bbr3State::Startup,
         drain_began_in: 0,
-        rounds: Rounds::default(),
-        bandwidth: Bandwidth::default(),
+        rounds: Bbr3Rounds::default(),
+        bandwidth: MaxBandwidth::default(),
         in_flight: InFlight::default(),
         losses: LossRound::default(),
         full: FullPipe::default(),
         cycle: Cycle::default(),
         min_rtt: MinRtt::default(),
-        history: History::default(),
+        history: DeliveryHistory::default(),
         extra: ExtraAcked { began: None, acked: 0, most: WindowedMax::new(10) },
-        window: Window::new(cwnd, packet_bits),
+        window: Bbr3Window::new(cwnd, packet_bits),
         idle_restart: false,
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum Bbr3State {
     Startup,
     Drain,
     Down,
@@ -106,29 +106,29 @@ enum State {
     ProbeRtt,
 }
 
-impl State {
+impl Bbr3State {
     /// Whether it is one of the four states of ProbeBW.
     fn probes_bandwidth(self) -> bool {
-        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+        matches!(self, Bbr3State::Down | Bbr3State::Cruise | Bbr3State::Refill | Bbr3State::Up)
     }
     /// Whether it sends more than the estimated capacity of the path (IsProbingBW).
     fn accelerates(self) -> bool {
-        matches!(self, State::Startup | State::Refill | State::Up)
+        matches!(self, Bbr3State::Startup | Bbr3State::Refill | Bbr3State::Up)
     }
     /// Section 5.6.1.
     fn pacing_gain(self) -> f64 {
         match self {
-            State::Startup => 2.77,
-            State::Drain => 0.5,
-            State::Down => 0.9,
-            State::Cruise | State::Refill | State::ProbeRtt => 1.0,
-            State::Up => 1.25,
+            Bbr3State::Startup => 2.77,
+            Bbr3State::Drain => 0.5,
+            Bbr3State::Down => 0.9,
+            Bbr3State::Cruise | Bbr3State::Refill | Bbr3State::ProbeRtt => 1.0,
+            Bbr3State::Up => 1.25,
         }
     }
     fn cwnd_gain(self) -> f64 {
         match self {
-            State::Up => 2.25,
-            State::ProbeRtt => 0.5,
+            Bbr3State::Up => 2.25,
+            Bbr3State::ProbeRtt => 0.5,
             _ => 2.0,
         }
     }
@@ -144,7 +144,7 @@ struct ExtraAcked {
 
 /// One ACK, with the state at the time when the packet that it acknowledges was sent.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct AckSample {
     now: Time,
     /// Segments per second; 0 without a sample.
     rate: f64,
@@ -164,23 +164,23 @@ struct Sample {
 struct Bbr3 {
     packet_bits: f64,
     random: RandomStream,
-    state: State,
+    state: Bbr3State,
     drain_began_in: u64,
-    rounds: Rounds,
-    bandwidth: Bandwidth,
+    rounds: Bbr3Rounds,
+    bandwidth: MaxBandwidth,
     in_flight: InFlight,
     losses: LossRound,
     full: FullPipe,
     cycle: Cycle,
     min_rtt: MinRtt,
-    history: History,
+    history: DeliveryHistory,
     extra: ExtraAcked,
-    window: Window,
+    window: Bbr3Window,
     idle_restart: bool,
 }
 
 impl Bbr3 {
-    fn sample(&mut self, ack: &Ack) -> Sample {
+    fn sample(&mut self, ack: &Ack) -> AckSample {
         let left = Time::from_nanos(ack.now.as_nanos().saturating_sub(ack.rtt.as_nanos()));
         let (tx_in_flight, lost) = self.history.at(left);
         let rate = ack.rate.filter(|r| r.interval.as_nanos() > 0);
@@ -189,7 +189,7 @@ impl Bbr3 {
             None => self.rounds.delivered.saturating_add(ack.newly_delivered),
         };
         let prior_delivered = rate.map_or(0, |r| r.prior_delivered);
-        Sample {
+        AckSample {
             now: ack.now,
             rate: rate.map_or(0.0, |r| bounded(r.per_second(), 0.0)),
             delivered: rate.map_or(0.0, |r| r.delivered as f64),
@@ -204,7 +204,7 @@ impl Bbr3 {
         }
     }
 
-    fn update_extra_acked(&mut self, s: &Sample) {
+    fn update_extra_acked(&mut self, s: &AckSample) {
         let bandwidth = self.bandwidth.now();
         let began = *self.extra.began.get_or_insert(s.now);
         let mut expected = bandwidth * s.now.since(began).as_secs_f64();
@@ -232,7 +232,7 @@ impl Controller for Bbr3 {
         self.extra.began = Some(sent.now);
         if self.state.probes_bandwidth() {
             self.window.pace(self.bandwidth.now(), 1.0, self.full.reached);
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == Bbr3State::ProbeRtt {
             self.check_probe_rtt_done(sent.now);
         }
     }
@@ -278,17 +278,17 @@ impl Controller for Bbr3 {
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
                 if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(_) => {
-                self.window.save(self.state == State::ProbeRtt);
+                self.window.save(self.state == Bbr3State::ProbeRtt);
                 self.window.in_recovery = true;
             }
             CongestionEvent::RecoveryEnd(_) => {
                 self.window.in_recovery = false;
-                if self.state != State::ProbeRtt {
+                if self.state != Bbr3State::ProbeRtt {
                     self.window.restore();
                 }
             }
             CongestionEvent::SlowStartRestart(_) => {
-                self.window.save(self.state == State::ProbeRtt);
+                self.window.save(self.state == Bbr3State::ProbeRtt);
                 self.window.in_recovery = true;
                 self.window.cwnd = 1.0;
             }

@@ -108,22 +108,22 @@ struct Brutal {
 /// Packets that arrived and that were lost, per slot of a second.
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
-    slots: [Slot; SLOTS],
+    slots: [SecondCounts; SLOTS],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct SecondCounts {
     second: u64,
     arrived: u64,
     lost: u64,
 }
 
 impl Arrivals {
-    fn slot(&mut self, now: Time) -> &mut Slot {
+    fn slot(&mut self, now: Time) -> &mut SecondCounts {
         let second = now.as_nanos() / 1_000_000_000;
         let slot = &mut self.slots[(second % SLOTS as u64) as usize];
         if slot.second != second {
-            *slot = Slot { second, ..Slot::default() };
+            *slot = SecondCounts { second, ..SecondCounts::default() };
         }
         slot
     }

@@ -14,7 +14,7 @@
 //! [`Dialect::halve`]. Left out: undoing a spurious cut (section 4.9) over TCP, where the recovery kinds do not detect it, and
 //! the reaction to ECN.
 
-use crate::hystart::{Feedback, Hystart};
+use crate::hystart::{HyStartReaction, Hystart};
 use crate::linux;
 use crate::{
     Ack, CongestionEvent, Controller, Dialect, Environment, RecoveryCause, SendLimits, Sent,
@@ -247,9 +247,9 @@ impl Controller for Cubic {
             self.avoid_congestion(ack);
             return;
         }
-        match self.hystart.as_mut().map_or(Feedback::Grow(1.0), |h| h.on_ack(ack)) {
-            Feedback::Grow(segments) => self.cwnd = bounded(self.cwnd + segments, 1.0),
-            Feedback::Leave => {
+        match self.hystart.as_mut().map_or(HyStartReaction::Grow(1.0), |h| h.on_ack(ack)) {
+            HyStartReaction::Grow(segments) => self.cwnd = bounded(self.cwnd + segments, 1.0),
+            HyStartReaction::Leave => {
                 self.ssthresh = self.cwnd;
                 self.hystart = None;
             }

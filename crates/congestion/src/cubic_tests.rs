@@ -1,4 +1,4 @@
-use crate::scenario::{Scenario, build, build_in};
+use crate::scenario::{IdealPath, build, build_in};
 use crate::scenario_path::SimplePath;
 use crate::{Controller, Environment};
 use narrows_base::{Duration, Time};
@@ -10,7 +10,7 @@ fn with_window(spec: &str, window: f64) -> Box<dyn Controller> {
 }
 
 /// A window of `n` ACKs per RTT, for `seconds`.
-fn ride(s: &mut Scenario, seconds: f64) {
+fn ride(s: &mut IdealPath, seconds: f64) {
     let end = s.now + Duration::from_secs_f64(seconds);
     while s.now < end {
         s.gap = Duration::from_secs_f64(s.rtt.as_secs_f64() / s.window());
@@ -21,7 +21,7 @@ fn ride(s: &mut Scenario, seconds: f64) {
 /// RFC 9438 section 4.9.2: the cubic continues where it was, as if no packet had been lost.
 #[test]
 fn a_loss_that_was_none_does_not_change_the_cubic() {
-    let mut s = Scenario::new(with_window("cubic", 1000.0));
+    let mut s = IdealPath::new(with_window("cubic", 1000.0));
     s.recovery();
     ride(&mut s, 4.0);
     let (window, ssthresh) = (s.window(), s.ssthresh());
@@ -29,7 +29,7 @@ fn a_loss_that_was_none_does_not_change_the_cubic() {
     assert!(s.window() < 0.75 * window);
     s.spurious(true);
     assert_eq!((s.window(), s.ssthresh()), (window, ssthresh));
-    let mut other = Scenario::new(with_window("cubic", 1000.0));
+    let mut other = IdealPath::new(with_window("cubic", 1000.0));
     other.recovery();
     ride(&mut other, 4.0);
     for s in [&mut s, &mut other] {
@@ -41,7 +41,7 @@ fn a_loss_that_was_none_does_not_change_the_cubic() {
 /// Equation 1 against the walk: after a loss at 1000 segments, K = cbrt(300/0.4) = 9.09 s.
 #[test]
 fn the_window_follows_the_cubic_from_a_loss_and_back() {
-    let mut s = Scenario::new(with_window("cubic", 1000.0));
+    let mut s = IdealPath::new(with_window("cubic", 1000.0));
     s.recovery();
     assert_eq!((s.window(), s.ssthresh()), (700.0, Some(700.0)));
     let k = narrows_base::math::cbrt(300.0 / 0.4);
@@ -57,7 +57,7 @@ fn the_window_follows_the_cubic_from_a_loss_and_back() {
 #[test]
 fn on_short_paths_it_grows_like_reno() {
     // alpha = 0.529 segments per RTT until the old window is reached again.
-    let mut s = Scenario::new(with_window("cubic", 20.0));
+    let mut s = IdealPath::new(with_window("cubic", 20.0));
     s.rtt = Duration::from_millis(10);
     s.recovery();
     assert_eq!(s.window(), 14.0);
@@ -70,7 +70,7 @@ fn on_short_paths_it_grows_like_reno() {
 #[test]
 fn a_shrinking_flow_lowers_its_plateau() {
     for (spec, plateau) in [("cubic", 700.0 * 0.85), ("cubic(fast-convergence=off)", 700.0)] {
-        let mut s = Scenario::new(with_window(spec, 1000.0));
+        let mut s = IdealPath::new(with_window(spec, 1000.0));
         s.recovery();
         s.recovery();
         assert!((s.window() - 490.0).abs() < 1e-9);
@@ -86,7 +86,7 @@ fn a_shrinking_flow_lowers_its_plateau() {
 
 #[test]
 fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
-    let mut s = Scenario::new(with_window("cubic", 100.0));
+    let mut s = IdealPath::new(with_window("cubic", 100.0));
     s.timeout();
     assert_eq!((s.window(), s.ssthresh()), (1.0, Some(70.0)));
     s.timeout();
@@ -103,7 +103,7 @@ fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
 /// the path's capacity.
 #[test]
 fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
-    let mut s = Scenario::new(with_window("cubic", 100.0));
+    let mut s = IdealPath::new(with_window("cubic", 100.0));
     s.extra_flight = 1500;
     s.recovery();
     assert_eq!((s.window(), s.ssthresh()), (70.0, Some(70.0)));
@@ -113,7 +113,7 @@ fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
 
 #[test]
 fn idle_time_earns_nothing() {
-    let mut s = Scenario::new(with_window("cubic", 1000.0));
+    let mut s = IdealPath::new(with_window("cubic", 1000.0));
     s.recovery();
     ride(&mut s, 3.0);
     let before = s.window();
@@ -153,7 +153,7 @@ fn hystart_leaves_slow_start_before_the_queue_overflows() {
 
 #[test]
 fn hystart_takes_back_a_false_alarm() {
-    let mut s = Scenario::new(build("cubic"));
+    let mut s = IdealPath::new(build("cubic"));
     ride(&mut s, 0.35);
     s.rtt = Duration::from_millis(120);
     ride(&mut s, 0.2); // the round that was under way, and eight samples of the next

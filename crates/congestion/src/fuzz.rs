@@ -19,7 +19,7 @@ mod decode;
 mod tests;
 
 use crate::{CongestionEvent, Controller, ControllerEntry, Dialect, Environment, ReceiverSide};
-use apply::Connection;
+use apply::FuzzedConnection;
 pub use apply::report;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Duration, Param, Settings, Spec, Time};
@@ -38,13 +38,13 @@ pub struct FuzzCase {
     /// Environment of the controller.
     pub environment: Environment,
     /// The events, each after a pause in nanoseconds.
-    pub events: Vec<(u64, Event)>,
+    pub events: Vec<(u64, FuzzEvent)>,
 }
 
 /// One event. Times and counts are wider than any real network's, on purpose.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // The fields are those of the events in `crate::event`.
-pub enum Event {
+pub enum FuzzEvent {
     Sent { retransmission: bool, last_waiting: bool },
     Ack { advance: u64, sacked: u64, rtt: u64, flags: u8, sampled: u64, arrived: u64 },
     Loss { segments: u64, age: u64, transmissions: u32, how: u8 },
@@ -56,7 +56,7 @@ pub enum Event {
     PacketOutcome { lost: bool, marked: bool },
     Feedback { words: Vec<u32>, rtt: u64 },
     Tick,
-    Arrival { step: Step, marked: bool, sent_ago: u64, words: Vec<u32> },
+    Arrival { step: NumberStep, marked: bool, sent_ago: u64, words: Vec<u32> },
     ReceiverTick,
     Report { rtt: u64 },
 }
@@ -64,7 +64,7 @@ pub enum Event {
 /// The number of an arriving packet, relative to the highest so far.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub enum Step {
+pub enum NumberStep {
     /// The next number.
     Next,
     /// Skips this many numbers.
@@ -106,7 +106,7 @@ impl FuzzCase {
         let mut sender = entry.build(settings, &self.environment);
         let mut receiver = entry.receiver.map(|build| build(settings, &self.environment));
         let strict = self.permits(&*sender, 0) && !self.speaks_ns2(entry, settings);
-        let mut connection = Connection::new(name, self.environment.packet_bytes);
+        let mut connection = FuzzedConnection::new(name, self.environment.packet_bytes);
         check(&*sender, entry, &mut shown);
         for (pause, event) in &self.events {
             connection.apply(&mut *sender, &mut receiver, *pause, event);
@@ -143,7 +143,7 @@ impl FuzzCase {
     fn silence(
         &self,
         sender: &mut dyn Controller,
-        connection: &Connection,
+        connection: &FuzzedConnection,
         entry: &ControllerEntry,
     ) {
         let name = entry.descriptor.name;

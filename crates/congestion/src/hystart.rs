@@ -30,7 +30,7 @@ pub struct Hystart {
 
 /// Reaction to an ACK.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Feedback {
+pub enum HyStartReaction {
     /// Add this to the window.
     Grow(f64),
     /// Slow start is over.
@@ -48,14 +48,14 @@ impl Hystart {
     }
 
     /// RFC 9406 section 4.2, for an ACK in slow start.
-    pub fn on_ack(&mut self, ack: &Ack) -> Feedback {
+    pub fn on_ack(&mut self, ack: &Ack) -> HyStartReaction {
         if ack.round_start {
             (self.last_round, self.this_round) = (self.this_round, Duration::MAX);
             self.samples = 0;
             if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;
                 if *rounds >= CSS_ROUNDS {
-                    return Feedback::Leave;
+                    return HyStartReaction::Leave;
                 }
             }
         }
@@ -76,6 +76,10 @@ impl Hystart {
             }
         }
         let acked = ack.cumulative.newly_acked.min(L) as f64;
-        Feedback::Grow(if self.conservative.is_some() { acked / CSS_GROWTH_DIVISOR } else { acked })
+        HyStartReaction::Grow(if self.conservative.is_some() {
+            acked / CSS_GROWTH_DIVISOR
+        } else {
+            acked
+        })
     }
 }

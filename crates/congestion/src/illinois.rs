@@ -248,12 +248,12 @@ impl Controller for Illinois {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
     use crate::scenario_path::SimplePath;
     use narrows_base::{Duration, Time};
 
-    fn avoiding() -> Scenario {
-        let mut s = Scenario::new(build("illinois"));
+    fn avoiding() -> IdealPath {
+        let mut s = IdealPath::new(build("illinois"));
         s.acks(56); // a window of 60
         s.recovery();
         s
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn small_windows_are_renos() {
-        let mut s = Scenario::new(build("illinois"));
+        let mut s = IdealPath::new(build("illinois"));
         s.acks(12);
         s.recovery();
         assert_eq!(s.window(), 8.0);

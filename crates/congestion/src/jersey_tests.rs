@@ -1,5 +1,5 @@
 use super::RateEstimate;
-use crate::scenario::{Scenario, build};
+use crate::scenario::{IdealPath, build};
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
 
@@ -9,12 +9,12 @@ fn estimate() -> RateEstimate {
 const RTT: Duration = Duration::from_millis(100);
 
 /// ACKs every 5 ms in an RTT of 100 ms: 200 segments/s, 20 in a round trip.
-fn steady(spec: &str) -> Scenario {
-    let mut s = Scenario::new(build(spec));
+fn steady(spec: &str) -> IdealPath {
+    let mut s = IdealPath::new(build(spec));
     s.acks(4000);
     s
 }
-fn mark(s: &mut Scenario) {
+fn mark(s: &mut IdealPath) {
     let recovery = crate::RecoveryEvent {
         now: s.now,
         cause: crate::RecoveryCause::EcnCe,
@@ -64,7 +64,7 @@ fn more_round_trips_in_the_average_make_it_slower() {
 #[test]
 fn duplicates_count_as_arrivals_once() {
     let rate = |advances: &[u64]| {
-        let mut s = Scenario::new(build("jersey"));
+        let mut s = IdealPath::new(build("jersey"));
         s.acks(1);
         for advance in advances {
             let ack = s.ack(*advance, *advance == 0);
@@ -96,7 +96,7 @@ fn a_mark_sets_the_window_to_what_the_rate_carries() {
 
 #[test]
 fn a_mark_in_slow_start_ends_it() {
-    let mut s = Scenario::new(build("jersey"));
+    let mut s = IdealPath::new(build("jersey"));
     s.acks(60);
     assert_eq!(s.window(), 64.0, "still in slow start");
     mark(&mut s);
@@ -130,7 +130,7 @@ fn a_timeout_starts_anew_below_the_optimum() {
     s.timeout();
     assert_eq!(s.window(), 1.0);
     assert!((s.ssthresh().unwrap() - 20.0).abs() < 0.01);
-    let mut s = Scenario::new(build("jersey"));
+    let mut s = IdealPath::new(build("jersey"));
     s.timeout();
     assert_eq!(s.ssthresh(), Some(2.0), "nothing is known: two segments");
 }
@@ -139,7 +139,7 @@ fn a_timeout_starts_anew_below_the_optimum() {
 #[test]
 fn arrival_times_are_immune_to_bunched_acks() {
     let optimum = |spec: &str| {
-        let mut s = Scenario::new(build(spec));
+        let mut s = IdealPath::new(build(spec));
         let (mut least, mut most) = (f64::MAX, 0.0_f64);
         for n in 0..4000_u64 {
             s.gap = Duration::ZERO;

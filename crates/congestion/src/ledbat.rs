@@ -79,7 +79,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         cwnd: bounded(environment.initial_window, 1.0).min(MIN_WINDOW),
         ssthresh: environment.initial_ssthresh,
         before: BeforeLosses::default(),
-        phase: Phase::SlowStart { first: true },
+        phase: LedbatPhase::SlowStart { first: true },
         next_pause: None,
         base: SlidingExtreme::new(Keep::Smallest),
         recent: [f64::INFINITY; FILTER],
@@ -88,7 +88,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Phase {
+enum LedbatPhase {
     SlowStart {
         /// Whether this is the first slow start, the only one that ends by delay.
         first: bool,
@@ -110,7 +110,7 @@ struct Ledbat {
     cwnd: f64,
     ssthresh: f64,
     before: BeforeLosses,
-    phase: Phase,
+    phase: LedbatPhase,
     next_pause: Option<Time>,
     base: SlidingExtreme,
     /// The last RTTs in seconds, as a ring.
@@ -145,33 +145,33 @@ impl Ledbat {
     fn change_phase(&mut self, now: Time, srtt: f64) {
         let seconds = |s: f64| Duration::from_secs_f64(s.min(1e6));
         match self.phase {
-            Phase::SlowStart { first } => {
+            LedbatPhase::SlowStart { first } => {
                 let delayed = first && self.delay() > 0.75 * self.target;
                 if delayed || self.cwnd >= self.ssthresh {
-                    self.phase = Phase::Avoidance;
+                    self.phase = LedbatPhase::Avoidance;
                     if first {
                         self.ssthresh = self.cwnd;
                         self.next_pause = Some(now + seconds(PAUSE_RTTS * srtt));
                     }
                 }
             }
-            Phase::Avoidance => {
+            LedbatPhase::Avoidance => {
                 if self.pauses && self.next_pause.is_some_and(|at| now >= at) {
                     self.ssthresh = self.cwnd;
                     self.cwnd = PAUSE_WINDOW;
-                    self.phase = Phase::Pause { began: now };
+                    self.phase = LedbatPhase::Pause { began: now };
                 }
             }
-            Phase::Pause { began } => {
+            LedbatPhase::Pause { began } => {
                 if now.since(began).as_secs_f64() >= PAUSE_RTTS * srtt {
-                    self.phase = Phase::Return { began };
+                    self.phase = LedbatPhase::Return { began };
                 }
             }
-            Phase::Return { began } => {
+            LedbatPhase::Return { began } => {
                 if self.cwnd >= self.ssthresh {
                     let took = now.since(began).as_secs_f64();
                     self.next_pause = Some(now + seconds(DUTY * took));
-                    self.phase = Phase::Avoidance;
+                    self.phase = LedbatPhase::Avoidance;
                 }
             }
         }
@@ -193,14 +193,15 @@ impl Controller for Ledbat {
         }
         self.change_phase(ack.now, ack.estimate.srtt.as_secs_f64());
         let delivered = ack.newly_delivered as f64;
-        let slow_start = matches!(self.phase, Phase::SlowStart { .. } | Phase::Return { .. });
-        if self.phase == Phase::Avoidance && !ack.in_recovery {
+        let slow_start =
+            matches!(self.phase, LedbatPhase::SlowStart { .. } | LedbatPhase::Return { .. });
+        if self.phase == LedbatPhase::Avoidance && !ack.in_recovery {
             // The window may always shrink, but grows only if it was used.
             if self.delay() > self.target || ack.window_limited {
                 self.grow(delivered);
             }
         } else if slow_start && ack.may_grow() {
-            let most = if self.phase == (Phase::SlowStart { first: true }) {
+            let most = if self.phase == (LedbatPhase::SlowStart { first: true }) {
                 f64::INFINITY
             } else {
                 self.ssthresh.max(self.cwnd)
@@ -215,10 +216,12 @@ impl Controller for Ledbat {
                 self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 match self.phase {
                     // The window is small already: the lost packets were sent before.
-                    Phase::Pause { .. } => self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW),
-                    Phase::SlowStart { first: true } => {
+                    LedbatPhase::Pause { .. } => {
+                        self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW)
+                    }
+                    LedbatPhase::SlowStart { first: true } => {
                         self.halve();
-                        self.phase = Phase::Avoidance;
+                        self.phase = LedbatPhase::Avoidance;
                         let pause =
                             Duration::from_nanos(recovery.srtt.as_nanos().saturating_mul(2));
                         self.next_pause = Some(recovery.now + pause);
@@ -232,7 +235,7 @@ impl Controller for Ledbat {
                     self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW);
                 }
                 self.cwnd = 1.0;
-                self.phase = Phase::SlowStart { first: false };
+                self.phase = LedbatPhase::SlowStart { first: false };
             }
             CongestionEvent::SpuriousLosses(spurious) => {
                 let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
@@ -249,10 +252,10 @@ impl Controller for Ledbat {
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("queueing_delay_s", if self.samples > 0 { self.delay() } else { 0.0 });
         let phase: u8 = match self.phase {
-            Phase::SlowStart { .. } => 0,
-            Phase::Avoidance => 1,
-            Phase::Pause { .. } => 2,
-            Phase::Return { .. } => 3,
+            LedbatPhase::SlowStart { .. } => 0,
+            LedbatPhase::Avoidance => 1,
+            LedbatPhase::Pause { .. } => 2,
+            LedbatPhase::Return { .. } => 3,
         };
         put("ledbat_phase", f64::from(phase));
         if let Some(base) = self.base.get() {
@@ -263,7 +266,7 @@ impl Controller for Ledbat {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
     use crate::scenario_path::SimplePath;
     use narrows_base::{Duration, Time};
 
@@ -286,7 +289,7 @@ mod tests {
 
     #[test]
     fn delay_above_the_target_shrinks_the_window_by_up_to_half_per_round() {
-        let mut s = Scenario::new(build("ledbat++(slowdown=off)"));
+        let mut s = IdealPath::new(build("ledbat++(slowdown=off)"));
         for _ in 0..400 {
             s.acks(1);
         }

@@ -72,7 +72,7 @@ pub use event::{
     positive,
 };
 pub use feedback::{Arrival, Feedback, ReceiverSide};
-pub use list::{CONTROLLERS, ControllerEntry, Scope, find};
+pub use list::{CONTROLLERS, ControllerEntry, SimulationScope, find};
 pub use path_hints::{HintSource, PathHints};
 pub use stpd::gains as stpd_gains;
 

@@ -17,7 +17,7 @@ pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
 
 /// Scope in which whole simulations run: see [`ControllerEntry::with_scope`].
 #[derive(Clone, Copy, Debug)]
-pub struct Scope {
+pub struct SimulationScope {
     /// Calls its argument once.
     pub enter: fn(&mut dyn FnMut()),
     /// Called repeatedly within the scope. Returns the reason to stop the simulation if a controller of this thread has
@@ -54,7 +54,7 @@ pub struct ControllerEntry {
     /// Whether sending is driven by acknowledgements.
     ack_driven: bool,
     /// Within which whole simulations run.
-    pub scope: Option<Scope>,
+    pub scope: Option<SimulationScope>,
     /// Distinguishes it from another controller of the same name; 0 for one that is part of the program.
     pub version: u64,
 }
@@ -93,7 +93,7 @@ impl ControllerEntry {
     /// Runs whole simulations within this scope. Resources that are too expensive per event, such as an interpreter's
     /// lock, are acquired once per run. The scope also ends the simulation of a controller that can fail.
     #[must_use]
-    pub const fn with_scope(mut self, scope: Scope) -> ControllerEntry {
+    pub const fn with_scope(mut self, scope: SimulationScope) -> ControllerEntry {
         self.scope = Some(scope);
         self
     }

@@ -70,14 +70,14 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         srtt: Duration::ZERO,
         alpha: 1.0,
         saw_mark: false,
-        round: Round::default(),
+        round: AlphaRound::default(),
         reduced_until: Time::ZERO,
     })
 }
 
 /// Packets since the last update of alpha.
 #[derive(Clone, Copy, Debug, Default)]
-struct Round {
+struct AlphaRound {
     delivered: u64,
     marked: u64,
     end: Time,
@@ -96,7 +96,7 @@ struct Prague {
     alpha: f64,
     /// As long as no mark was seen, it is unknown whether the network marks, and alpha stays one.
     saw_mark: bool,
-    round: Round,
+    round: AlphaRound,
     /// Marks until then belong to the last reduction.
     reduced_until: Time,
 }
@@ -119,7 +119,7 @@ impl Prague {
             let share = self.round.marked as f64 / self.round.delivered as f64;
             self.alpha = bounded(self.alpha + self.gain * (share - self.alpha), 0.0).min(1.0);
         }
-        self.round = Round { end: now + self.virtual_rtt(), ..Round::default() };
+        self.round = AlphaRound { end: now + self.virtual_rtt(), ..AlphaRound::default() };
     }
 
     fn reduce(&mut self, now: Time) {
@@ -203,14 +203,14 @@ impl Controller for Prague {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
 
-    fn marked(s: &mut Scenario, marks: u32) {
+    fn marked(s: &mut IdealPath, marks: u32) {
         let ack = crate::Ack { marks, ..s.ack(1, false) };
         s.controller.on_ack(&ack);
     }
 
-    fn alpha(s: &Scenario) -> f64 {
+    fn alpha(s: &IdealPath) -> f64 {
         let mut found = f64::NAN;
         s.controller.watch(&mut |name, x| {
             if name == "prague_alpha" {
@@ -223,7 +223,7 @@ mod tests {
     /// Slow start ends at the first mark by half (alpha begins at one), and once in a round trip only.
     #[test]
     fn the_first_mark_halves_and_the_next_of_the_round_trip_does_not() {
-        let mut s = Scenario::new(build("prague"));
+        let mut s = IdealPath::new(build("prague"));
         for _ in 0..60 {
             marked(&mut s, 0);
         }
@@ -239,7 +239,7 @@ mod tests {
     /// A tenth of the packets is marked: alpha converges to it, and a reduction leaves 95%.
     #[test]
     fn a_reduction_is_in_proportion_to_the_share_of_marks() {
-        let mut s = Scenario::new(build("prague"));
+        let mut s = IdealPath::new(build("prague"));
         s.gap = narrows_base::Duration::from_micros(500);
         for i in 0..40_000 {
             marked(&mut s, u32::from(i % 10 == 9));
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_short_round_trip_grows_no_faster_than_a_long_one() {
         let grown = |rtt_ms: u64| {
-            let mut s = Scenario::new(build("prague"));
+            let mut s = IdealPath::new(build("prague"));
             s.rtt = narrows_base::Duration::from_millis(rtt_ms);
             for _ in 0..60 {
                 marked(&mut s, 0);

@@ -1,15 +1,15 @@
-use crate::scenario::{Scenario, build};
+use crate::scenario::{IdealPath, build};
 use crate::{PacketOutcome, Sent};
 use narrows_base::{Duration, Time};
 
 /// RTT 100 ms, packets of 1000 bytes.
 struct Ride {
-    scenario: Scenario,
+    scenario: IdealPath,
     seq: u64,
 }
 impl Ride {
     fn new(spec: &str) -> Ride {
-        let mut scenario = Scenario::new(build(spec));
+        let mut scenario = IdealPath::new(build(spec));
         scenario.gap = Duration::ZERO;
         Ride { scenario, seq: 0 }
     }

@@ -118,11 +118,11 @@ impl Controller for Reno {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
 
     #[test]
     fn slow_start_doubles_then_a_loss_halves() {
-        let mut s = Scenario::new(build("reno"));
+        let mut s = IdealPath::new(build("reno"));
         assert_eq!(s.window(), 4.0);
         s.acks(4);
         assert_eq!(s.window(), 8.0);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_timeout_starts_anew_and_its_repetition_keeps_ssthresh() {
-        let mut s = Scenario::new(build("reno"));
+        let mut s = IdealPath::new(build("reno"));
         s.acks(28);
         s.timeout();
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_loss_never_raises_the_window_however_much_arrived_behind_a_hole() {
         for spec in ["reno", "reno(decrease=0.9)"] {
-            let mut s = Scenario::new(build(spec));
+            let mut s = IdealPath::new(build(spec));
             s.acks(12);
             s.extra_flight = 1000;
             s.recovery();
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_was_none_leaves_the_window_as_it_was() {
-        let mut s = Scenario::new(build("reno"));
+        let mut s = IdealPath::new(build("reno"));
         s.acks(12);
         s.recovery();
         s.spurious(false);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn an_idle_sender_earns_no_growth() {
-        let mut s = Scenario::new(build("reno"));
+        let mut s = IdealPath::new(build("reno"));
         s.window_limited = false;
         s.acks(100);
         assert_eq!(s.window(), 4.0);

@@ -19,7 +19,7 @@ const BURST_LOSS: f64 = 0.1;
 
 /// Packets of one round: the time in which the data in flight is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-struct Round {
+struct PacketRound {
     began: Option<Time>,
     delivered: f64,
     lost: f64,
@@ -41,8 +41,8 @@ pub struct RoundTrips {
     /// Newest RTT, seconds.
     pub rtt: f64,
     /// The round that ended last, and the current one.
-    ended: Round,
-    current: Round,
+    ended: PacketRound,
+    current: PacketRound,
     /// Rounds that have ended.
     pub rounds: u64,
     /// Share of packets that the link loses, given as a hint.
@@ -58,8 +58,8 @@ impl Default for RoundTrips {
             hinted: false,
             back: [f64::INFINITY; 2],
             rtt: 0.0,
-            ended: Round::default(),
-            current: Round::default(),
+            ended: PacketRound::default(),
+            current: PacketRound::default(),
             rounds: 0,
             link_loss: 0.0,
         }
@@ -123,10 +123,10 @@ impl RoundTrips {
 
     /// Begins a round; false if it is the first.
     fn end_round(&mut self, now: Time) -> bool {
-        let next = Round { began: Some(now), ..Round::default() };
+        let next = PacketRound { began: Some(now), ..PacketRound::default() };
         let ended = std::mem::replace(&mut self.current, next);
         let Some(began) = ended.began else { return false };
-        self.ended = Round { span: positive(now.since(began)), ..ended };
+        self.ended = PacketRound { span: positive(now.since(began)), ..ended };
         self.rounds += 1;
         true
     }
@@ -146,7 +146,7 @@ mod tests {
     use narrows_base::Duration;
 
     fn acked(ms: u64, round_start: bool) -> Ack {
-        let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+        let mut scenario = crate::scenario::IdealPath::new(crate::scenario::build("reno"));
         Ack { rtt: Duration::from_millis(ms), round_start, ..scenario.ack(1, false) }
     }
 

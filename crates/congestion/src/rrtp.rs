@@ -1,7 +1,7 @@
 //! The controller of rrtp: a short queue where the sender is alone, a fair share where the bottleneck is shared.
 //!
 //! *Estimators* ([`estimate`]) turn acknowledgements and packet outcomes into estimates of the path. At the end of each
-//! round trip they are copied into a [`View`]. A *policy* reads it and returns a window and a pacing rate. The
+//! round trip they are copied into a [`RoundView`]. A *policy* reads it and returns a window and a pacing rate. The
 //! *evidence* ([`experiment`]) compares rounds in which the sender sent more or less, and tests whether the bottleneck
 //! is shared.
 //!
@@ -44,7 +44,7 @@ use crate::{
 use alone::Alone;
 use competitive::Competitive;
 use constants::FIRST_FLIGHT;
-use estimate::{Path, View};
+use estimate::{PathModel, RoundView};
 use experiment::Evidence;
 use narrows_base::{Descriptor, Rate, Settings, Status, Variable};
 use startup::Startup;
@@ -90,7 +90,7 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
 
 /// The limits that a policy sets.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct PolicyLimits {
     /// Packets in flight.
     window: f64,
     /// Packets per second; `None` means no pacing.
@@ -106,7 +106,7 @@ enum Policy {
 
 /// Reason for the policy in force, in the order of the states of `mode_reason`.
 #[derive(Clone, Copy, Debug)]
-enum Reason {
+enum PolicyReason {
     Start,
     Restart,
     Hint,
@@ -119,10 +119,10 @@ enum Reason {
 #[derive(Clone, Debug)]
 struct Rrtp {
     packet_bits: f64,
-    path: Path,
+    path: PathModel,
     evidence: Evidence,
     policy: Policy,
-    reason: Reason,
+    reason: PolicyReason,
     /// Largest window after a restart, packets; infinite before the first.
     restart_limit: f64,
 }
@@ -132,10 +132,10 @@ impl Rrtp {
         let first = bounded(environment.initial_window.min(FIRST_FLIGHT), 1.0);
         let mut rrtp = Rrtp {
             packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
-            path: Path::default(),
+            path: PathModel::default(),
             evidence: Evidence::assuming_shared(false),
             policy: Policy::Startup(Startup::begin(first)),
-            reason: Reason::Start,
+            reason: PolicyReason::Start,
             restart_limit: f64::INFINITY,
         };
         rrtp.on_hints(&environment.hints);
@@ -151,11 +151,11 @@ impl Rrtp {
         }
         if let Some(rate) = hints.rate {
             self.path.bandwidth.set(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
-            self.begin_alone(Reason::Hint);
+            self.begin_alone(PolicyReason::Hint);
         }
     }
 
-    fn begin_alone(&mut self, reason: Reason) {
+    fn begin_alone(&mut self, reason: PolicyReason) {
         (self.policy, self.reason) = (Policy::Alone(Alone::begin()), reason);
         self.evidence = Evidence::assuming_shared(false);
     }
@@ -163,14 +163,14 @@ impl Rrtp {
     /// Ends the startup with this bandwidth, packets per second.
     fn end_startup(&mut self, bandwidth: f64) {
         self.path.bandwidth.set(bandwidth);
-        self.begin_alone(Reason::CapacityFound);
+        self.begin_alone(PolicyReason::CapacityFound);
     }
 
     fn begin_competitive(&mut self, ack: &Ack) {
         let before = self.evidence.bandwidth_before * self.path.rtt;
         let window = bounded(before.max(ack.outstanding as f64), 1.0);
         self.policy = Policy::Competitive(Competitive::begin(window));
-        self.reason = Reason::SharedQueue;
+        self.reason = PolicyReason::SharedQueue;
         self.evidence = Evidence::assuming_shared(true);
     }
 
@@ -184,9 +184,10 @@ impl Rrtp {
     }
 
     /// Updates the bandwidth, the evidence and the policy at the end of a round.
-    fn on_round(&mut self, ack: &Ack, view: &View) {
+    fn on_round(&mut self, ack: &Ack, view: &RoundView) {
         if let Policy::Startup(startup) = &mut self.policy {
-            let unsaturated = View { queued: false, dropped: false, unexplained: false, ..*view };
+            let unsaturated =
+                RoundView { queued: false, dropped: false, unexplained: false, ..*view };
             self.path.measure(&unsaturated);
             if let Some(bandwidth) = startup.on_round(view, ack, &self.path) {
                 self.end_startup(bandwidth);
@@ -210,15 +211,15 @@ impl Rrtp {
             Policy::Competitive(competitive) => {
                 competitive.on_round(&self.path);
                 if self.path.jitters() {
-                    self.begin_alone(Reason::Jitter);
+                    self.begin_alone(PolicyReason::Jitter);
                 } else if self.evidence.refutes() {
-                    self.begin_alone(Reason::QueueIsOwn);
+                    self.begin_alone(PolicyReason::QueueIsOwn);
                 }
             }
         }
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> PolicyLimits {
         match &self.policy {
             Policy::Startup(startup) => startup.limits(&self.path),
             Policy::Alone(alone) => alone.limits(&self.path),
@@ -260,9 +261,9 @@ impl Controller for Rrtp {
         if let CongestionEvent::SlowStartRestart(_) = event {
             self.restart_limit = FIRST_FLIGHT;
             if let Policy::Startup(_) = self.policy {
-                self.path = Path::default();
+                self.path = PathModel::default();
                 self.policy = Policy::Startup(Startup::begin(FIRST_FLIGHT));
-                self.reason = Reason::Restart;
+                self.reason = PolicyReason::Restart;
             }
         }
     }

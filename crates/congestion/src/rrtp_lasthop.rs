@@ -34,7 +34,7 @@ use crate::{
 };
 use crate::{bounded, positive};
 use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
-use receiver::Receiver;
+use receiver::LasthopReceiver;
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -104,7 +104,7 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
         flight: PacketTrain::default(),
         out: 0,
         epochs: 0,
-        probe: Probe::No,
+        probe: ProbeState::No,
         gain: PROBE,
         base: None,
         near: None,
@@ -119,12 +119,12 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
 
 /// Builds the receiver side.
 pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
-    Box::new(Receiver::default())
+    Box::new(LasthopReceiver::default())
 }
 
 /// A probe lasts a round trip and an epoch. Its result shows in the next round trip and an epoch later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Probe {
+enum ProbeState {
     No,
     /// Packets are sent faster.
     Sent,
@@ -153,7 +153,7 @@ struct LastHop {
     out: u64,
     /// Since the last probe.
     epochs: u32,
-    probe: Probe,
+    probe: ProbeState,
     /// Share of the rate that the next probe adds.
     gain: f64,
     /// When the queue was empty last.
@@ -172,7 +172,7 @@ impl LastHop {
             self.before = None;
             self.rate = Some(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
             self.epochs = 0;
-            self.probe = Probe::No;
+            self.probe = ProbeState::No;
         }
         if let Some(rtt) = hints.rtt {
             self.path.hint_base(positive(rtt));
@@ -228,29 +228,29 @@ impl LastHop {
             }
         }
         match self.probe {
-            Probe::No if self.epochs >= PROBE_EPOCHS && self.before.is_none() => {
-                self.probe = Probe::Sent;
+            ProbeState::No if self.epochs >= PROBE_EPOCHS && self.before.is_none() => {
+                self.probe = ProbeState::Sent;
                 self.epochs = 0;
             }
-            Probe::No => {}
+            ProbeState::No => {}
             // On a slow channel a round trip is shorter than the epoch that must show the probe.
-            Probe::Sent if self.epochs > 0 => {
-                self.probe = Probe::Seen;
+            ProbeState::Sent if self.epochs > 0 => {
+                self.probe = ProbeState::Seen;
                 self.epochs = 0;
             }
-            Probe::Sent => {}
+            ProbeState::Sent => {}
             // The channel may be faster than the probe: send another one, twice as large.
-            Probe::Found => {
+            ProbeState::Found => {
                 self.gain = (2.0 * self.gain).min(MAX_PROBE);
-                self.probe = Probe::Sent;
+                self.probe = ProbeState::Sent;
                 self.epochs = 0;
             }
-            Probe::Seen if self.epochs > 1 => {
+            ProbeState::Seen if self.epochs > 1 => {
                 self.gain = PROBE;
-                self.probe = Probe::No;
+                self.probe = ProbeState::No;
                 self.epochs = 0;
             }
-            Probe::Seen => {}
+            ProbeState::Seen => {}
         }
     }
     /// At least a packet in four seconds, so that feedback arrives again after an outage.
@@ -275,14 +275,14 @@ impl LastHop {
         }
         let carried = 1.0 / came.max(left);
         if carried > rate * (1.0 + DEAD) {
-            if matches!(self.probe, Probe::Sent | Probe::Seen) {
-                self.probe = Probe::Found;
+            if matches!(self.probe, ProbeState::Sent | ProbeState::Seen) {
+                self.probe = ProbeState::Found;
             }
             self.set(carried);
-        } else if self.probe == Probe::Seen && carried > rate {
+        } else if self.probe == ProbeState::Seen && carried > rate {
             // Not enough for another probe, but it shows the channel's rate.
             self.set(carried);
-        } else if self.probe == Probe::No && self.ratio > 1.0 + DEAD && self.waits() {
+        } else if self.probe == ProbeState::No && self.ratio > 1.0 + DEAD && self.waits() {
             self.set(1.0 / came);
             self.epochs = 0;
         }
@@ -324,7 +324,7 @@ impl Controller for LastHop {
             return;
         }
         self.cut_at = Some(outcome.now);
-        (self.probe, self.gain, self.epochs) = (Probe::No, PROBE, 0);
+        (self.probe, self.gain, self.epochs) = (ProbeState::No, PROBE, 0);
         if let Some(rate) = self.rate {
             let before = self.before.get_or_insert(rate);
             // Lost packets of a burst loss took no time on the channel: the receive rate is its rate.
@@ -342,7 +342,7 @@ impl Controller for LastHop {
             if let Some(rate) = self.rate {
                 self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
                 // After an outage the channel may have its old rate: search for it at once, by doubling.
-                (self.probe, self.gain, self.epochs) = (Probe::No, MAX_PROBE, PROBE_EPOCHS);
+                (self.probe, self.gain, self.epochs) = (ProbeState::No, MAX_PROBE, PROBE_EPOCHS);
             }
         }
     }
@@ -357,7 +357,7 @@ impl Controller for LastHop {
         // A second flight must wait for feedback on the first; otherwise the two would be sent together.
         let first = if self.out > 1 { 1.0 } else { FIRST };
         let Some(rate) = self.rate else { return SendLimits::unpaced(first) };
-        let gain = if self.probe == Probe::Sent { 1.0 + self.gain } else { 1.0 };
+        let gain = if self.probe == ProbeState::Sent { 1.0 + self.gain } else { 1.0 };
         let window = match self.base {
             Some(base) if self.draining.is_some() => DRAIN * rate * base,
             Some(base) => WINDOW * gain * rate * base + MORE,

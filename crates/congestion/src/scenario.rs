@@ -10,7 +10,7 @@ pub fn build(spec: &str) -> Box<dyn Controller> {
 }
 
 /// A controller on an ideal path: constant RTT, one ACK per segment, window always full.
-pub struct Scenario {
+pub struct IdealPath {
     pub controller: Box<dyn Controller>,
     pub now: Time,
     pub rtt: Duration,
@@ -26,9 +26,9 @@ pub struct Scenario {
     delivered: u64,
 }
 
-impl Scenario {
-    pub fn new(controller: Box<dyn Controller>) -> Scenario {
-        Scenario {
+impl IdealPath {
+    pub fn new(controller: Box<dyn Controller>) -> IdealPath {
+        IdealPath {
             controller,
             now: Time::ZERO,
             rtt: Duration::from_millis(100),

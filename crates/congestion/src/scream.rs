@@ -115,7 +115,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         inflection: None,
         srtt: environment.hints.rtt.unwrap_or(Duration::ZERO),
         flight: Flight::default(),
-        marks: Marks::default(),
+        marks: MarkedShare::default(),
         delay: Delay::new(),
         target: DelayTarget::new(settings.number("target"), settings.choice("competing") == "on"),
         lost: false,
@@ -134,14 +134,14 @@ struct Flight {
 
 /// The mean share of marked packets.
 #[derive(Clone, Copy, Debug, Default)]
-struct Marks {
+struct MarkedShare {
     alpha: f64,
     delivered: u64,
     marked: u64,
     updated: Time,
 }
 
-impl Marks {
+impl MarkedShare {
     fn update(&mut self, now: Time, srtt: Duration) {
         if now.since(self.updated) < ALPHA_PERIOD.min(srtt) || self.delivered == 0 {
             return;
@@ -214,7 +214,7 @@ struct Scream {
     inflection: Option<(f64, Time)>,
     srtt: Duration,
     flight: Flight,
-    marks: Marks,
+    marks: MarkedShare,
     delay: Delay,
     target: DelayTarget,
     /// Whether losses or marks have arrived since the last reaction.

@@ -26,14 +26,14 @@
 
 mod startup;
 
-pub use startup::Startup;
+pub use startup::StpdStartup;
 
 use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable, math};
-use startup::Start;
+use startup::StpdStart;
 use std::sync::OnceLock;
 
 /// Name, parameters and source.
@@ -186,7 +186,7 @@ impl Supervisor {
 /// The controller's parameters and gains as numbers, for a driver that repeats its arithmetic (the kernel has no
 /// floating point).
 #[derive(Clone, Debug)]
-pub struct Numbers {
+pub struct StpdParameters {
     /// Packets of its own to keep in the queue.
     pub reference: f64,
     /// Most that one ACK adds to the window.
@@ -194,7 +194,7 @@ pub struct Numbers {
     /// Largest reduction of the window by one ACK.
     pub max_fall: f64,
     /// How it begins.
-    pub startup: Startup,
+    pub startup: StpdStartup,
     /// Proportional and derivative gain by the BDP in whole packets.
     pub gains: Vec<(f64, f64)>,
     /// Whether the proportional gain falls as 1 / BDP beyond the last of these; the derivative one stays.
@@ -202,13 +202,13 @@ pub struct Numbers {
 }
 
 /// The numbers of these settings.
-pub fn numbers(settings: &Settings) -> Numbers {
+pub fn numbers(settings: &Settings) -> StpdParameters {
     let supervisor = supervisor(settings);
     let gains = |x| {
         let Gains { kp, kd } = supervisor.gains(x as u64);
         (kp, kd)
     };
-    Numbers {
+    StpdParameters {
         reference: settings.number("reference"),
         max_rise: settings.number("max-rise"),
         max_fall: settings.number("max-fall"),
@@ -218,11 +218,11 @@ pub fn numbers(settings: &Settings) -> Numbers {
     }
 }
 
-fn startup(settings: &Settings) -> Startup {
+fn startup(settings: &Settings) -> StpdStartup {
     match settings.choice("startup") {
-        "drain" => Startup::Drain,
-        "slow" => Startup::Slow,
-        _ => Startup::Control,
+        "drain" => StpdStartup::Drain,
+        "slow" => StpdStartup::Slow,
+        _ => StpdStartup::Control,
     }
 }
 
@@ -244,7 +244,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         max_rise: settings.number("max-rise"),
         max_fall: settings.number("max-fall"),
         cwnd: bounded(environment.initial_window, 1.0),
-        start: Start::new(startup(settings)),
+        start: StpdStart::new(startup(settings)),
         buffered: 0.0,
         product: 0,
         previous_error: None,
@@ -258,7 +258,7 @@ struct Stpd {
     max_rise: f64,
     max_fall: f64,
     cwnd: f64,
-    start: Start,
+    start: StpdStart,
     /// Packets of this flow in the queue (`buf`).
     buffered: f64,
     /// Perceived BDP (`x`).

@@ -1,5 +1,5 @@
 use super::{Gains, PRODUCT, Supervisor, fuzzy};
-use crate::scenario::{Scenario, build, lost};
+use crate::scenario::{IdealPath, build, lost};
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
 
@@ -49,7 +49,7 @@ fn gains_by_frequency_response_keep_a_path_full() {
 
 #[test]
 fn an_error_moves_the_window_in_proportion_and_by_its_change() {
-    let mut s = Scenario::new(build("stpd(supervisor=fixed,kp=0.1,kd=0.2,startup=pd)"));
+    let mut s = IdealPath::new(build("stpd(supervisor=fixed,kp=0.1,kd=0.2,startup=pd)"));
     s.acks(1); // no queue: err = 1, no derivative yet
     assert!((s.window() - 4.1).abs() < 1e-12);
     s.rtt = Duration::from_millis(200); // 4 packets, half of them queued: err = -1
@@ -59,7 +59,7 @@ fn an_error_moves_the_window_in_proportion_and_by_its_change() {
 
 #[test]
 fn loss_leaves_the_window_and_a_timeout_begins_anew() {
-    let mut s = Scenario::new(build("stpd"));
+    let mut s = IdealPath::new(build("stpd"));
     s.acks(16);
     s.recovery();
     assert_eq!(s.window(), 20.0);
@@ -72,7 +72,7 @@ fn loss_leaves_the_window_and_a_timeout_begins_anew() {
 /// Slow start, a round in which other flows can react, two rounds at a quarter, and growth as in slow start.
 #[test]
 fn the_path_is_drained_once_after_slow_start() {
-    let mut s = Scenario::new(build("stpd"));
+    let mut s = IdealPath::new(build("stpd"));
     s.acks(16);
     assert_eq!(s.window(), 20.0);
     // Scenario: as many packets were sent since as the window has.
@@ -103,7 +103,7 @@ fn the_path_is_drained_once_after_slow_start() {
 #[test]
 fn a_loss_to_a_short_queue_begins_the_drain() {
     for (start, drained) in [("stpd", true), ("stpd(startup=slow)", false)] {
-        let mut s = Scenario::new(build(start));
+        let mut s = IdealPath::new(build(start));
         s.acks(16);
         s.rtt = Duration::from_millis(110); // 20 packets, two of them queued: less than a quarter
         s.acks(2);
@@ -117,7 +117,7 @@ fn a_loss_to_a_short_queue_begins_the_drain() {
 
 #[test]
 fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
-    let mut s = Scenario::new(build("stpd"));
+    let mut s = IdealPath::new(build("stpd"));
     s.window_limited = false;
     s.acks(100);
     assert_eq!(s.window(), 4.0);

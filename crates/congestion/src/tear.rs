@@ -54,9 +54,9 @@ use emulation::TcpEmulation;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
-use receiver::Receiver;
-use sender::Sender;
-use smoothing::History;
+use receiver::TearReceiver;
+use sender::TearSender;
+use smoothing::EpochHistory;
 use wireless::Hysteresis;
 
 /// First slow-start threshold.
@@ -134,7 +134,7 @@ pub const VARIABLES: &[Variable] = &[variables::RATE, WINDOW, THRESHOLD, STATE];
 
 /// Builds the sender side.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
-    Box::new(Sender::new(environment.packet_bytes))
+    Box::new(TearSender::new(environment.packet_bytes))
 }
 
 /// Builds the receiver side.
@@ -142,7 +142,7 @@ pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn Rece
     let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), None);
     let emulation = emulation.undoing(settings.choice("undo") == "on");
     let yields = settings.choice("yield") == "on";
-    Box::new(Receiver::new(if yields { emulation.yielding() } else { emulation }))
+    Box::new(TearReceiver::new(if yields { emulation.yielding() } else { emulation }))
 }
 
 /// Builds the receiver side that reacts to delay: with these thresholds of the RTT in seconds, or with adaptive ones.
@@ -150,15 +150,15 @@ pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dy
     let delay = fixed.map_or_else(Hysteresis::adaptive, |(r1, r2)| Hysteresis::fixed(r1, r2));
     let delay = delay.bounded(settings.choice("bound") == "on");
     let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), Some(delay));
-    Box::new(Receiver::new(emulation))
+    Box::new(TearReceiver::new(emulation))
 }
 
-fn history(settings: &Settings) -> History {
+fn history(settings: &Settings) -> EpochHistory {
     let weights = match settings.choice("weights") {
         "shifts" => smoothing::SHIFTS,
         _ => smoothing::TEAR,
     };
-    History::new(weights, settings.choice("discount") == "on")
+    EpochHistory::new(weights, settings.choice("discount") == "on")
 }
 
 #[cfg(test)]

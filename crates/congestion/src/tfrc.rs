@@ -200,15 +200,15 @@ fn rounds_later(a: u16, b: u16) -> bool {
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let options = Options::read(settings, environment);
     if options.ns2 {
-        Box::new(ns2::Sender::new(&options))
+        Box::new(ns2::Ns2TfrcSender::new(&options))
     } else {
-        Box::new(sender::Sender::new(&options))
+        Box::new(sender::TfrcSender::new(&options))
     }
 }
 
 /// Builds the receiver side.
 pub fn build_receiver(settings: &Settings, environment: &Environment) -> Box<dyn ReceiverSide> {
-    Box::new(receiver::Receiver::new(&Options::read(settings, environment)))
+    Box::new(receiver::TfrcReceiver::new(&Options::read(settings, environment)))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ use crate::{
     Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, positive,
     variables,
 };
-use clock::{Backoff, Clock, RateStyle, T0};
+use clock::{Backoff, RateStyle, T0, TfwcTimers};
 use intervals::Intervals;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::random::RandomStream;
@@ -144,7 +144,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 
 /// Progress of the connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Phase {
+enum TfwcPhase {
     /// No loss yet.
     SlowStart,
     /// The first loss, of a packet sent then, is in the report that is being read.
@@ -172,7 +172,7 @@ struct Tfwc {
     random_key: RandomStream,
     packet_bits: f64,
 
-    phase: Phase,
+    phase: TfwcPhase,
     cwnd: f64,
     /// The average loss interval that the window was last computed from.
     average: f64,
@@ -182,7 +182,7 @@ struct Tfwc {
     intervals: Intervals,
     /// Send time of the packet that began the current loss event.
     event: Time,
-    clock: Clock,
+    clock: TfwcTimers,
     /// Seconds between packets, in rate mode.
     dispersion: Option<f64>,
     /// TCP's window in the place of rate mode.
@@ -220,7 +220,7 @@ impl Tfwc {
             },
             random_key: environment.random_key.named("spread").stream(),
             packet_bits: f64::from(environment.packet_bytes) * 8.0,
-            phase: Phase::SlowStart,
+            phase: TfwcPhase::SlowStart,
             cwnd: settings.number("initial-window"),
             average: 0.0,
             equation_window: 0.0,
@@ -230,7 +230,7 @@ impl Tfwc {
                 _ => Intervals::sixteen(),
             },
             event: Time::ZERO,
-            clock: Clock::new(settings.number("rtt-gain"), backoff, t0),
+            clock: TfwcTimers::new(settings.number("rtt-gain"), backoff, t0),
             dispersion: None,
             small: None,
             credit: 0.0,
@@ -248,7 +248,7 @@ impl Tfwc {
         self.equation_window = equation::window(self.loss_rate);
         self.intervals.begin((1.0 / self.loss_rate).floor());
         self.event = sent;
-        self.phase = Phase::Equation;
+        self.phase = TfwcPhase::Equation;
     }
 
     /// Choi 2006, algorithm 3.
@@ -265,7 +265,7 @@ impl Tfwc {
     }
 
     fn rate_mode(&self) -> bool {
-        self.phase == Phase::Equation && self.equation_window < self.rate_mode.threshold
+        self.phase == TfwcPhase::Equation && self.equation_window < self.rate_mode.threshold
     }
 
     fn window(&self) -> f64 {
@@ -307,7 +307,7 @@ impl Tfwc {
     fn sample_and_replace_small_window(&mut self, ack: &Ack) {
         let small = match (&self.small, self.phase) {
             // A timer has expired: until a new packet has been timed, as TCP's.
-            (Some(tcp), Phase::SlowStart) => {
+            (Some(tcp), TfwcPhase::SlowStart) => {
                 if !tcp.backs_off() {
                     self.cwnd = bounded(tcp.cwnd().floor(), 1.0);
                 }
@@ -355,12 +355,12 @@ impl Controller for Tfwc {
             }
         }
         match self.phase {
-            Phase::SlowStart | Phase::FirstLoss(_) if struck => {
-                self.phase = Phase::FirstLoss(outcome.sent);
+            TfwcPhase::SlowStart | TfwcPhase::FirstLoss(_) if struck => {
+                self.phase = TfwcPhase::FirstLoss(outcome.sent);
             }
-            Phase::SlowStart | Phase::FirstLoss(_) => {}
+            TfwcPhase::SlowStart | TfwcPhase::FirstLoss(_) => {}
             // Choi 2006, algorithm 2: a loss within a round trip of the event's first counts as a received packet.
-            Phase::Equation => {
+            TfwcPhase::Equation => {
                 if struck && outcome.sent.since(self.event) > self.clock.srtt() {
                     self.intervals.event();
                     self.event = outcome.sent;
@@ -373,19 +373,19 @@ impl Controller for Tfwc {
 
     fn on_ack(&mut self, ack: &Ack) {
         match self.phase {
-            Phase::SlowStart => {
+            TfwcPhase::SlowStart => {
                 if ack.newly_delivered > 0 && ack.window_limited {
                     self.cwnd = bounded(self.cwnd + 1.0, 1.0);
                 }
             }
-            Phase::FirstLoss(sent) => self.first_loss(sent),
-            Phase::Equation => self.window_from_intervals(),
+            TfwcPhase::FirstLoss(sent) => self.first_loss(sent),
+            TfwcPhase::Equation => self.window_from_intervals(),
         }
         self.sample_and_replace_small_window(ack);
         self.credit = 0.0;
         self.flight = ack.flight;
         self.deferred = self.rate_mode.spread > 0.0
-            && self.phase == Phase::Equation
+            && self.phase == TfwcPhase::Equation
             && self.window() >= SPREAD_FROM
             && self.random_key.chance(self.rate_mode.spread);
         self.arm(ack.now);
@@ -401,7 +401,7 @@ impl Controller for Tfwc {
             if !tcp.ends_silence() {
                 tcp.on_timeout(now);
             }
-        } else if self.rate_mode.as_tcp && self.phase == Phase::SlowStart {
+        } else if self.rate_mode.as_tcp && self.phase == TfwcPhase::SlowStart {
             let clock = &self.clock;
             let mut tcp = SmallWindow::new(self.cwnd, now, clock.timed(), 1.0, clock.kind_of_t0());
             tcp.on_timeout(now);
@@ -430,7 +430,7 @@ impl Controller for Tfwc {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        if self.phase == Phase::Equation {
+        if self.phase == TfwcPhase::Equation {
             put("mean_loss_interval", self.intervals.average());
             put("open_loss_interval", self.intervals.open());
             put("last_loss_interval", self.intervals.closed().first().copied().unwrap_or(0.0));

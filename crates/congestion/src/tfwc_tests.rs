@@ -308,7 +308,7 @@ fn the_first_loss_halves_and_is_turned_into_an_interval() {
 fn an_event_lasts_a_round_trip_from_its_first_loss() {
     let mut t = tfwc("tfwc");
     let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
-    t.phase = Phase::Equation;
+    t.phase = TfwcPhase::Equation;
     t.intervals.begin(100.0);
     t.clock.sample(Duration::from_millis(100));
     t.event = at(1000);
@@ -381,7 +381,7 @@ fn rate_mode_is_entered_and_left_at_the_threshold() {
             let send_limits = line.t.send_limits();
             let mode = send_limits.pacing_rate.is_some();
             assert_eq!(send_limits.cwnd.is_infinite(), mode);
-            if line.t.phase == Phase::Equation && line.t.average > 0.0 {
+            if line.t.phase == TfwcPhase::Equation && line.t.average > 0.0 {
                 assert_eq!(mode, line.t.equation_window < threshold, "{}", line.t.equation_window);
             }
             turns += usize::from(mode != in_mode);
@@ -421,7 +421,7 @@ fn only_larger_windows_defer() {
 /// An application that sends less than the window does not make slow start grow it.
 #[test]
 fn an_idle_application_earns_no_window() {
-    let mut scenario = crate::scenario::Scenario::new(build_in("tfwc", &Environment::default()));
+    let mut scenario = crate::scenario::IdealPath::new(build_in("tfwc", &Environment::default()));
     scenario.window_limited = false;
     scenario.acks(50);
     assert_eq!(scenario.window(), 1.0);
@@ -513,7 +513,7 @@ fn a_timer_that_expires_in_slow_start_backs_off_as_tcps() {
     line.step();
     assert!(line.t.small.is_some());
     line.until(40);
-    assert!(line.t.small.is_none() && line.t.phase == Phase::SlowStart);
+    assert!(line.t.small.is_none() && line.t.phase == TfwcPhase::SlowStart);
     assert!(line.t.cwnd >= 4.0, "{}", line.t.cwnd);
 }
 

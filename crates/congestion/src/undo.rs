@@ -35,7 +35,7 @@ impl BeforeLosses {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build, lost};
+    use crate::scenario::{IdealPath, build, lost};
     use crate::{CongestionEvent, LossFoundBy};
 
     const REDUCE_AT_LOSSES: [&str; 9] = [
@@ -51,8 +51,8 @@ mod tests {
     ];
 
     /// A window of some size, and a loss episode that reduces it.
-    fn after_losses(spec: &str) -> (Scenario, f64) {
-        let mut s = Scenario::new(build(spec));
+    fn after_losses(spec: &str) -> (IdealPath, f64) {
+        let mut s = IdealPath::new(build(spec));
         s.acks(28);
         let before = s.window();
         let loss = lost(s.now, s.now, 1, LossFoundBy::Duplicates);
@@ -96,7 +96,7 @@ mod tests {
     fn a_timeout_for_nothing_is_undone() {
         for spec in ["reno", "vegas", "veno", "westwood", "illinois", "ledbat++", "prague", "copa"]
         {
-            let mut s = Scenario::new(build(spec));
+            let mut s = IdealPath::new(build(spec));
             s.acks(28);
             let before = s.window();
             s.timeout();

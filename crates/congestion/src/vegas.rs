@@ -82,7 +82,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
             if settings.given(name) { settings.steps(name, 1) } else { usual }
         };
         return linux::vegas::build(
-            linux::vegas::Marks {
+            linux::vegas::VegasThresholds {
                 alpha: or("alpha", 2),
                 beta: or("beta", 4),
                 gamma: or("gamma", 1),
@@ -107,7 +107,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         changed_before: None,
         before: BeforeLosses::default(),
         sequence: Sequence::default(),
-        round: Round::default(),
+        round: VegasRound::default(),
         base_rtt: f64::INFINITY,
         backlog: 0,
     })
@@ -133,7 +133,7 @@ struct Vegas {
     changed_before: Option<Time>,
     before: BeforeLosses,
     sequence: Sequence,
-    round: Round,
+    round: VegasRound,
     /// Smallest RTT in seconds (`v_baseRTT_`).
     base_rtt: f64,
     /// Packets queued, by the last round (`delta`).
@@ -153,7 +153,7 @@ struct Sequence {
 
 /// One round trip: until the segment tagged at its start is acknowledged.
 #[derive(Clone, Debug, Default)]
-struct Round {
+struct VegasRound {
     /// The tagged segment: the next to be sent when the round began (`v_begseq_`).
     tag: u64,
     /// When it began (`v_begtime_`).
@@ -184,7 +184,7 @@ impl Vegas {
             self.backlog = (backlog + 0.5) as i64; // `as` truncates and saturates
             self.decide(self.backlog as f64);
         }
-        self.round = Round { tag: self.sequence.next, began: now, rtt_sum: 0.0, rtt_count: 0 };
+        self.round = VegasRound { tag: self.sequence.next, began: now, rtt_sum: 0.0, rtt_count: 0 };
     }
 
     /// A loss episode begins.

@@ -191,13 +191,13 @@ impl Controller for Veno {
 #[cfg(test)]
 mod tests {
     use crate::Environment;
-    use crate::scenario::{Scenario, build, build_in};
+    use crate::scenario::{IdealPath, build, build_in};
     use crate::scenario_path::SimplePath;
     use narrows_base::{Duration, Time};
 
     /// In congestion avoidance with a window of 20.
-    fn avoiding(spec: &str) -> Scenario {
-        let mut s = Scenario::new(build(spec));
+    fn avoiding(spec: &str) -> IdealPath {
+        let mut s = IdealPath::new(build(spec));
         s.acks(36);
         s.rtt = Duration::from_millis(200);
         s.acks(1); // the window is 41 and half of it queued: congestion

@@ -64,10 +64,10 @@ pub const VARIABLES: &[Variable] = &[variables::BANDWIDTH];
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let filter = match settings.choice("filter") {
-        "ewma" => Filter::Ewma(settings.number("keep")),
-        "tustin15" => Filter::Fixed(0.93548, 0.03225),
-        "tustin" => Filter::Tustin(settings.number("tau")),
-        _ => Filter::Fixed(0.9047, 0.0476),
+        "ewma" => BandwidthFilter::Ewma(settings.number("keep")),
+        "tustin15" => BandwidthFilter::Fixed(0.93548, 0.03225),
+        "tustin" => BandwidthFilter::Tustin(settings.number("tau")),
+        _ => BandwidthFilter::Fixed(0.9047, 0.0476),
     };
     Box::new(Westwood {
         packet_bits: f64::from(environment.packet_bytes) * 8.0,
@@ -75,14 +75,20 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         ssthresh: environment.initial_ssthresh,
         cap: if settings.choice("cap") == "on" { 2 } else { u64::MAX },
         counter: AckedCount::default(),
-        bandwidth: Bandwidth { filter, estimate: 0.0, last_sample: 0.0, last: None, waiting: 0 },
+        bandwidth: BandwidthEstimator {
+            filter,
+            estimate: 0.0,
+            last_sample: 0.0,
+            last: None,
+            waiting: 0,
+        },
         before: BeforeLosses::default(),
     })
 }
 
 /// Filters 0 to 3 of the ns-2 module; B is the estimate, b the sample, b' the one before.
 #[derive(Clone, Copy, Debug)]
-enum Filter {
+enum BandwidthFilter {
     /// B = a B + (1 - a) b.
     Ewma(f64),
     /// B = p B + q (b + b'): Tustin's with tau = 10 or 15 times the time between samples.
@@ -92,8 +98,8 @@ enum Filter {
 }
 
 #[derive(Clone, Debug)]
-struct Bandwidth {
-    filter: Filter,
+struct BandwidthEstimator {
+    filter: BandwidthFilter,
     /// Segments per second.
     estimate: f64,
     last_sample: f64,
@@ -102,7 +108,7 @@ struct Bandwidth {
     waiting: u64,
 }
 
-impl Bandwidth {
+impl BandwidthEstimator {
     fn acked(&mut self, now: Time, segments: u64) {
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -113,7 +119,7 @@ impl Bandwidth {
             return;
         }
         let mut interval = now.since(last).as_secs_f64();
-        if let Filter::Tustin(tau) = self.filter {
+        if let BandwidthFilter::Tustin(tau) = self.filter {
             // No ACK for tau/2: a sample of zero. After a hundred of them the estimate is zero.
             let idle = (interval / (tau / 2.0)) as u64;
             for _ in 0..idle.min(100) {
@@ -128,9 +134,9 @@ impl Bandwidth {
     fn sample(&mut self, sample: f64, interval: f64) {
         let both = sample + self.last_sample;
         let estimate = match self.filter {
-            Filter::Ewma(keep) => keep * self.estimate + (1.0 - keep) * sample,
-            Filter::Fixed(keep, gain) => keep * self.estimate + gain * both,
-            Filter::Tustin(tau) => {
+            BandwidthFilter::Ewma(keep) => keep * self.estimate + (1.0 - keep) * sample,
+            BandwidthFilter::Fixed(keep, gain) => keep * self.estimate + gain * both,
+            BandwidthFilter::Tustin(tau) => {
                 let steps = 2.0 * tau / interval;
                 ((steps - 1.0) * self.estimate + both) / (steps + 1.0)
             }
@@ -147,7 +153,7 @@ struct Westwood {
     ssthresh: f64,
     cap: u64,
     counter: AckedCount,
-    bandwidth: Bandwidth,
+    bandwidth: BandwidthEstimator,
     before: BeforeLosses,
 }
 
@@ -202,15 +208,15 @@ impl Controller for Westwood {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bandwidth, Filter};
-    use crate::scenario::{Scenario, build};
+    use super::{BandwidthEstimator, BandwidthFilter};
+    use crate::scenario::{IdealPath, build};
     use narrows_base::{Duration, Time};
 
     /// ACKs every 10 ms, then the window after a loss with a smallest RTT of 100 ms.
     #[test]
     fn a_loss_leaves_bandwidth_times_smallest_rtt() {
         for filter in ["ewma", "tustin10", "tustin15", "tustin"] {
-            let mut s = Scenario::new(build(&format!("westwood(filter={filter})")));
+            let mut s = IdealPath::new(build(&format!("westwood(filter={filter})")));
             s.gap = Duration::from_millis(10);
             s.acks(1500);
             s.recovery();
@@ -223,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_loss_never_widens_the_window() {
-        let mut s = Scenario::new(build("westwood"));
+        let mut s = IdealPath::new(build("westwood"));
         s.gap = Duration::from_micros(100);
         s.acks(100);
         let before = s.window();
@@ -233,8 +239,8 @@ mod tests {
 
     #[test]
     fn idle_time_counts_as_zero_samples_in_tustins_filter() {
-        let mut b = Bandwidth {
-            filter: Filter::Tustin(1.0),
+        let mut b = BandwidthEstimator {
+            filter: BandwidthFilter::Tustin(1.0),
             estimate: 100.0,
             last_sample: 100.0,
             last: Some(Time::ZERO),

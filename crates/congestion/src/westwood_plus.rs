@@ -243,12 +243,12 @@ impl Controller for WestwoodPlus {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
     use narrows_base::Duration;
 
     /// One ACK per 10 ms over a smallest RTT of 100 ms: 10 segments.
-    fn steady(spec: &str) -> Scenario {
-        let mut s = Scenario::new(build(spec));
+    fn steady(spec: &str) -> IdealPath {
+        let mut s = IdealPath::new(build(spec));
         s.gap = Duration::from_millis(10);
         s.acks(1);
         s.rtt = Duration::from_millis(300);

@@ -4,14 +4,14 @@ use crate::error::Error;
 use crate::stats::{LinkStats, WayStats};
 use crate::system::interface;
 use crate::system::namespace::Namespace;
-use crate::system::slot::Slot;
+use crate::system::slot::ReservedSlot;
 use crate::system::tun::Tun;
-use crate::tap::{End, LinkTap};
-use crate::way::{Shared, Wakes, Way};
+use crate::tap::{LinkSide, LinkTap};
+use crate::way::{Wakes, WayShared, WayThread};
 use narrows_base::Time;
-use narrows_link::{Change, LinkConfig};
+use narrows_link::{LinkChange, LinkConfig};
 use narrows_net::Clock;
-use narrows_net::relay::{Direction, LossNumbers, RelaySnapshot, RelayStats};
+use narrows_net::relay::{LossNumbers, RelayDirection, RelaySnapshot, RelayStats};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct LinkOptions {
     /// The link's name in a simulation with the same random draws; the reverse direction is `name.back`.
     pub name: String,
     /// Scheduled changes of each direction, by the clock below; its config must have `changes` set.
-    pub changes: [Vec<(Time, Change)>; 2],
+    pub changes: [Vec<(Time, LinkChange)>; 2],
     /// Clock of all reported times; scheduled changes count from its start.
     pub clock: Clock,
     /// Whether the kernel may hand over super-frames, which are split here; otherwise it splits them itself. The
@@ -69,10 +69,10 @@ pub struct LinkEnd {
 pub struct EmulatedLink {
     ends: [LinkEnd; 2],
     clock: Clock,
-    ways: [(Arc<Shared>, Option<JoinHandle<()>>); 2],
+    ways: [(Arc<WayShared>, Option<JoinHandle<()>>); 2],
     /// For each direction, the device where packets enter.
     entries: [Arc<Tun>; 2],
-    slot: Slot,
+    slot: ReservedSlot,
 }
 
 impl EmulatedLink {
@@ -86,14 +86,14 @@ impl EmulatedLink {
         options: LinkOptions,
     ) -> Result<EmulatedLink, Error> {
         let way = |config: &LinkConfig, name: &str| {
-            Direction::new(config, options.seed, name)
+            RelayDirection::new(config, options.seed, name)
                 .map_err(|e| Error::new(format!("{name}: {e}")))
         };
         let there = way(&options.there, &options.name)?;
         let back = way(&options.back, &format!("{}.back", options.name))?;
-        let slot = Slot::take()?;
-        let (tun_a, end_a) = end(a, &slot, End::A, &options)?;
-        let (tun_b, end_b) = end(b, &slot, End::B, &options)?;
+        let slot = ReservedSlot::take()?;
+        let (tun_a, end_a) = end(a, &slot, LinkSide::A, &options)?;
+        let (tun_b, end_b) = end(b, &slot, LinkSide::B, &options)?;
         let (tun_a, tun_b) = (Arc::new(tun_a), Arc::new(tun_b));
         let clock = options.clock;
         let numbers = [LossNumbers::there(options.seed, 0), LossNumbers::back(options.seed, 0)];
@@ -103,10 +103,10 @@ impl EmulatedLink {
                      to: &Arc<Tun>,
                      direction,
                      numbers,
-                     changes: Vec<(Time, Change)>| {
+                     changes: Vec<(Time, LinkChange)>| {
             let shared =
-                Arc::new(Shared::new().map_err(|e| Error::system("no descriptor is left", &e))?);
-            let way = Way {
+                Arc::new(WayShared::new().map_err(|e| Error::system("no descriptor is left", &e))?);
+            let way = WayThread {
                 shared: shared.clone(),
                 clock,
                 from: from.clone(),
@@ -124,7 +124,7 @@ impl EmulatedLink {
             Ok::<_, Error>((shared, Some(thread)))
         };
         let [there_numbers, back_numbers] = numbers;
-        let first = start(End::A, &tun_a, &tun_b, there, there_numbers, changes_there)?;
+        let first = start(LinkSide::A, &tun_a, &tun_b, there, there_numbers, changes_there)?;
         let mut link = EmulatedLink {
             ends: [end_a, end_b],
             clock,
@@ -132,7 +132,7 @@ impl EmulatedLink {
                 first,
                 (
                     Arc::new(
-                        Shared::new().map_err(|e| Error::system("no descriptor is left", &e))?,
+                        WayShared::new().map_err(|e| Error::system("no descriptor is left", &e))?,
                     ),
                     None,
                 ),
@@ -140,7 +140,7 @@ impl EmulatedLink {
             entries: [tun_a.clone(), tun_b.clone()],
             slot,
         };
-        let second = start(End::B, &tun_b, &tun_a, back, back_numbers, changes_back)?;
+        let second = start(LinkSide::B, &tun_b, &tun_a, back, back_numbers, changes_back)?;
         let [_, place] = &mut link.ways;
         *place = second;
         Ok(link)
@@ -157,7 +157,7 @@ impl EmulatedLink {
     }
 
     /// The link's number, unique on this machine.
-    pub(crate) fn slot(&mut self) -> &mut Slot {
+    pub(crate) fn slot(&mut self) -> &mut ReservedSlot {
         &mut self.slot
     }
 
@@ -209,7 +209,7 @@ impl Drop for EmulatedLink {
 /// A handle that reads a link's state at any time, and changes the link.
 #[derive(Clone, Debug)]
 pub struct LinkObserver {
-    ways: [Arc<Shared>; 2],
+    ways: [Arc<WayShared>; 2],
     clock: Clock,
 }
 
@@ -240,7 +240,7 @@ impl LinkObserver {
 
     /// Changes a direction (0 forward, 1 reverse) at this time of the link's clock, or at once if that has passed. The
     /// direction's config must have `changes` set.
-    pub fn change(&self, at: Time, direction: usize, change: Change) {
+    pub fn change(&self, at: Time, direction: usize, change: LinkChange) {
         if let Some(way) = self.ways.get(direction) {
             way.change(at, change);
         }
@@ -255,11 +255,11 @@ impl LinkObserver {
 /// Makes the device of one end, with its addresses.
 fn end(
     namespace: &Namespace,
-    slot: &Slot,
-    end: End,
+    slot: &ReservedSlot,
+    end: LinkSide,
     options: &LinkOptions,
 ) -> Result<(Tun, LinkEnd), Error> {
-    let number = if end == End::A { 0 } else { 1 };
+    let number = if end == LinkSide::A { 0 } else { 1 };
     let name = slot.interface(number);
     namespace.enter(|| {
         let tun = Tun::create(&name, options.super_frames)?;

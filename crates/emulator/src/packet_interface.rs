@@ -1,7 +1,7 @@
 //! A network interface of this machine; its packets are read and written by a program.
 
 use crate::error::Error;
-use crate::system::interface::{self, Found};
+use crate::system::interface::{self, FoundRoute};
 use crate::system::tun;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -115,7 +115,7 @@ pub fn has_own_route(to: IpAddr) -> Result<bool, Error> {
 #[derive(Debug)]
 pub struct KeptRoute {
     to: IpAddr,
-    found: Found,
+    found: FoundRoute,
 }
 
 impl KeptRoute {

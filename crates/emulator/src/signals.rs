@@ -13,7 +13,7 @@ const FROM_KERNEL: i32 = 0x80;
 
 /// A signal that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum ReceivedSignal {
     /// A command may have ended.
     Child,
     /// A request to stop.
@@ -27,17 +27,17 @@ pub enum Event {
 
 /// Receives the signals by a descriptor; they have no other effect on the process.
 #[derive(Debug)]
-pub struct Signals {
+pub struct SignalReceiver {
     descriptor: SignalFd,
 }
 
-impl Signals {
-    /// From now on signals are kept for [`wait`](Signals::wait). Call it before any thread is started, so that no
+impl SignalReceiver {
+    /// From now on signals are kept for [`wait`](SignalReceiver::wait). Call it before any thread is started, so that no
     /// thread receives them. Programs that are started receive theirs as usual.
     ///
     /// # Errors
     /// The process has no descriptor left.
-    pub fn take() -> Result<Signals, Error> {
+    pub fn take() -> Result<SignalReceiver, Error> {
         let mut set = SigSet::empty();
         for signal in
             [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD]
@@ -47,11 +47,11 @@ impl Signals {
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let taken = set.thread_block().and_then(|()| SignalFd::with_flags(&set, flags));
         let descriptor = taken.map_err(|e| Error::system("cannot receive signals", &e.into()))?;
-        Ok(Signals { descriptor })
+        Ok(SignalReceiver { descriptor })
     }
 
     /// The next event, if one occurs within this time.
-    pub fn wait(&self, patience: Duration) -> Option<Event> {
+    pub fn wait(&self, patience: Duration) -> Option<ReceivedSignal> {
         let timeout = Timespec {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(patience.subsec_nanos()),
@@ -59,10 +59,10 @@ impl Signals {
         let _ = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&timeout));
         let signal = self.descriptor.read_signal().ok()??;
         if signal.ssi_signo == Signal::SIGCHLD as u32 {
-            return Some(Event::Child);
+            return Some(ReceivedSignal::Child);
         }
         let signo = i32::try_from(signal.ssi_signo).unwrap_or_default();
-        Some(Event::Stop { signal: signo, everybody: signal.ssi_code == FROM_KERNEL })
+        Some(ReceivedSignal::Stop { signal: signo, everybody: signal.ssi_code == FROM_KERNEL })
     }
 }
 

@@ -5,20 +5,20 @@ use std::fmt;
 
 /// One end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum LinkSide {
     /// The end where the forward direction begins.
     A,
     /// The end where the reverse direction begins.
     B,
 }
 
-impl End {
+impl LinkSide {
     /// The opposite end.
     #[must_use]
-    pub fn other(self) -> End {
+    pub fn other(self) -> LinkSide {
         match self {
-            End::A => End::B,
-            End::B => End::A,
+            LinkSide::A => LinkSide::B,
+            LinkSide::B => LinkSide::A,
         }
     }
 }
@@ -29,7 +29,7 @@ pub struct PassedPacket<'a> {
     /// Time by the link's clock.
     pub at: Time,
     /// The end where it was seen.
-    pub end: End,
+    pub end: LinkSide,
     /// True if the packet entered the link there, false if it left it.
     pub entered: bool,
     /// The packet from its IP header on, with complete checksums.

@@ -4,15 +4,15 @@
 use crate::stats::{LatenessLog, WayStats};
 use crate::system::tun::{MAX_FRAME, Tun};
 use crate::system::unsafe_calls::real_time_priority;
-use crate::tap::{End, LinkTap, PassedPacket};
+use crate::tap::{LinkSide, LinkTap, PassedPacket};
 use crate::wire::frame::HEADER;
 use crate::wire::join::Joiner;
 use crate::wire::{checksum, ip, split};
 use narrows_base::{Duration, Time};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_net::Clock;
 use narrows_net::ip_packet::{self, IpPacket, too_big};
-use narrows_net::relay::{Arriving, Direction, LossNumbers, Out, damage};
+use narrows_net::relay::{Arriving, LossNumbers, Out, RelayDirection, damage};
 use narrows_net::wait::{Waker, exact_timers, first_in_turn, wait, wait_readable};
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
@@ -30,28 +30,28 @@ const PRIORITY: i32 = 20;
 
 /// State shared between the thread and its observers.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct WayShared {
     pub stop: AtomicBool,
     pub waker: Waker,
     /// Whether the thread has real-time priority.
     pub real_time: AtomicBool,
-    counts: Mutex<Counts>,
+    counts: Mutex<WayCounts>,
     /// Changes requested at run time that the thread has not taken yet.
-    changes: Mutex<Vec<(Time, Change)>>,
+    changes: Mutex<Vec<(Time, LinkChange)>>,
 }
 
 #[derive(Debug)]
-struct Counts {
+struct WayCounts {
     stats: WayStats,
     late: LatenessLog,
-    /// The most packets that waited since the last call of [`Shared::most`].
+    /// The most packets that waited since the last call of [`WayShared::most`].
     most: usize,
 }
 
-impl Shared {
-    pub fn new() -> std::io::Result<Shared> {
-        let counts = Counts { stats: WayStats::default(), late: LatenessLog::new(), most: 0 };
-        Ok(Shared {
+impl WayShared {
+    pub fn new() -> std::io::Result<WayShared> {
+        let counts = WayCounts { stats: WayStats::default(), late: LatenessLog::new(), most: 0 };
+        Ok(WayShared {
             stop: AtomicBool::new(false),
             waker: Waker::new()?,
             real_time: AtomicBool::new(false),
@@ -61,7 +61,7 @@ impl Shared {
     }
 
     /// Schedules a change of the link at this time, or at once if that has passed.
-    pub fn change(&self, at: Time, change: Change) {
+    pub fn change(&self, at: Time, change: LinkChange) {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).push((at, change));
         self.waker.wake();
     }
@@ -81,23 +81,23 @@ impl Shared {
     }
 
     /// Ignores poisoning: the counters stay usable after a panic of another thread.
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, WayCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// State of the thread.
-pub(crate) struct Way {
-    pub shared: Arc<Shared>,
+pub(crate) struct WayThread {
+    pub shared: Arc<WayShared>,
     pub clock: Clock,
     pub from: Arc<Tun>,
     pub to: Arc<Tun>,
     /// The end where packets enter.
-    pub entry: End,
-    pub direction: Direction,
+    pub entry: LinkSide,
+    pub direction: RelayDirection,
     pub numbers: LossNumbers,
     /// Scheduled changes, by time.
-    pub changes: VecDeque<(Time, Change)>,
+    pub changes: VecDeque<(Time, LinkChange)>,
     pub tap: Option<Arc<dyn LinkTap>>,
     pub wakes: Wakes,
 }
@@ -126,7 +126,7 @@ impl Wakes {
     }
 }
 
-impl Way {
+impl WayThread {
     pub fn run(mut self) {
         exact_timers();
         if real_time_priority(PRIORITY).is_ok() {
@@ -265,7 +265,7 @@ fn too_large(frame: &[u8], mtu: u32) -> Option<Vec<u8>> {
 }
 
 /// Reports a packet to the observer, if any, with completed checksums.
-fn tell(tap: &Option<Arc<dyn LinkTap>>, at: Time, end: End, entered: bool, frame: &[u8]) {
+fn tell(tap: &Option<Arc<dyn LinkTap>>, at: Time, end: LinkSide, entered: bool, frame: &[u8]) {
     let Some(tap) = tap else { return };
     let mut whole = frame.to_vec();
     checksum::complete(&mut whole);

@@ -3,7 +3,7 @@
 
 use narrows_base::{Duration, Rate, Time};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace};
-use narrows_link::{Change, LinkConfig, LossSpec};
+use narrows_link::{LinkChange, LinkConfig, LossSpec};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
@@ -134,9 +134,10 @@ fn a_scheduled_change_meets_the_packets_between_its_times() {
     let Some([a, b]) = two() else { return };
     let there = LinkConfig { changes: true, ..config(100, 1) };
     let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
-    let all_lost = Change::Loss(LossSpec::parse_all("100%").unwrap());
+    let all_lost = LinkChange::Loss(LossSpec::parse_all("100%").unwrap());
     let mut options = LinkOptions::new(there, config(100, 1));
-    options.changes = [vec![(at(200), all_lost), (at(500), Change::Loss(Vec::new()))], Vec::new()];
+    options.changes =
+        [vec![(at(200), all_lost), (at(500), LinkChange::Loss(Vec::new()))], Vec::new()];
     let clock = options.clock;
     let link = EmulatedLink::between(&a, &b, options).unwrap();
     let to = SocketAddr::new(link.b().addresses[0], 7000);

@@ -5,7 +5,7 @@
 //! `cargo run --release -p narrows-env --example steps -- 20 1024 400 2 5`
 
 use narrows_congestion::{Ack, Controller, SendLimits};
-use narrows_env::{Autoreset, Settings, Stepped, Task, VectorEnvironment};
+use narrows_env::{Autoreset, EnvironmentSettings, Stepped, Task, VectorEnvironment};
 use narrows_sim::NetworkSpec;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ fn main() {
     let number = |i: usize, usual: usize| args.get(i).copied().unwrap_or(usual);
     let (rtt_ms, n, steps) = (number(0, 20), number(1, 1024), number(2, 400));
     let (threads, rounds) = (number(3, 0), number(4, 5));
-    let settings = Settings {
+    let settings = EnvironmentSettings {
         link: format!("10Mbit/s,{}us", rtt_ms * 500),
         packet: 1500,
         actions: vec!["window".into()],
         steps: steps as u32,
-        ..Settings::default()
+        ..EnvironmentSettings::default()
     };
     let task = Arc::new(Task::new(&settings).expect("legal settings"));
     // The link holds one BDP; half a BDP waits.

@@ -17,11 +17,11 @@ pub struct Action {
     pub high: f32,
     /// Meaning in one line.
     pub help: &'static str,
-    kind: Kind,
+    kind: ActionKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum ActionKind {
     WindowChange,
     Window,
     RateChange,
@@ -37,7 +37,7 @@ pub static ACTIONS: [Action; 5] = [
         low: -1.0,
         high: 1.0,
         help: "multiplies the window by 2 to this power",
-        kind: Kind::WindowChange,
+        kind: ActionKind::WindowChange,
     },
     Action {
         name: "window",
@@ -45,7 +45,7 @@ pub static ACTIONS: [Action; 5] = [
         low: 1.0,
         high: 1e6,
         help: "the window",
-        kind: Kind::Window,
+        kind: ActionKind::Window,
     },
     Action {
         name: "rate_change",
@@ -53,7 +53,7 @@ pub static ACTIONS: [Action; 5] = [
         low: -1.0,
         high: 1.0,
         help: "multiplies the pacing rate by 2 to this power; it begins with the initial window per base RTT",
-        kind: Kind::RateChange,
+        kind: ActionKind::RateChange,
     },
     Action {
         name: "rate",
@@ -61,7 +61,7 @@ pub static ACTIONS: [Action; 5] = [
         low: 0.0,
         high: 1e6,
         help: "the pacing rate",
-        kind: Kind::Rate,
+        kind: ActionKind::Rate,
     },
     Action {
         name: "pacing_gain",
@@ -69,7 +69,7 @@ pub static ACTIONS: [Action; 5] = [
         low: 0.25,
         high: 4.0,
         help: "the pacing rate as a multiple of window / smoothed RTT",
-        kind: Kind::Gain,
+        kind: ActionKind::Gain,
     },
 ];
 
@@ -87,7 +87,7 @@ impl Action {
 
     /// Whether it sets the window; otherwise it sets the pacing rate.
     pub fn sets_window(&self) -> bool {
-        matches!(self.kind, Kind::Window | Kind::WindowChange)
+        matches!(self.kind, ActionKind::Window | ActionKind::WindowChange)
     }
 
     /// Checks that a policy can have these together.
@@ -100,7 +100,9 @@ impl Action {
             (0, 0) => "there is none",
             (2.., _) => "two set the window",
             (_, 2..) => "two set the pacing rate",
-            (0, 1) if actions[0].kind == Kind::Gain => "pacing_gain needs one that sets the window",
+            (0, 1) if actions[0].kind == ActionKind::Gain => {
+                "pacing_gain needs one that sets the window"
+            }
             _ => return Ok(()),
         };
         Err(SpecError::new(format!(
@@ -130,17 +132,17 @@ impl Action {
         let value = f64::from(value.clamp(self.low, self.high));
         let bps = limits.pacing_rate.map_or(0.0, |r| r.as_bps() as f64);
         let bps = match self.kind {
-            Kind::WindowChange | Kind::Window => {
+            ActionKind::WindowChange | ActionKind::Window => {
                 let window = match self.kind {
-                    Kind::Window => value,
+                    ActionKind::Window => value,
                     _ => limits.cwnd * math::pow(2.0, value),
                 };
                 limits.cwnd = window.clamp(1.0, episode.max_window);
                 return;
             }
-            Kind::RateChange => bps * math::pow(2.0, value),
-            Kind::Rate => value * 1e6,
-            Kind::Gain => {
+            ActionKind::RateChange => bps * math::pow(2.0, value),
+            ActionKind::Rate => value * 1e6,
+            ActionKind::Gain => {
                 let rtt_s = if srtt_s > 0.0 { srtt_s } else { episode.base_rtt_s };
                 value * limits.cwnd * episode.packet_bits / rtt_s
             }

@@ -8,7 +8,7 @@ use narrows_congestion::{
 
 /// Counts of the sender since the step began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct StepCounts {
     pub acks: u64,
     pub sent: u64,
     pub delivered: u64,
@@ -26,15 +26,15 @@ pub(crate) struct Counts {
     pub outstanding: u64,
 }
 
-impl Counts {
+impl StepCounts {
     /// Starts a new step. Properties of the path are kept.
     pub fn clear(&mut self) {
-        *self = Counts {
+        *self = StepCounts {
             last: self.last,
             min_rtt: self.min_rtt,
             srtt: self.srtt,
             outstanding: self.outstanding,
-            ..Counts::default()
+            ..StepCounts::default()
         };
     }
 
@@ -67,7 +67,7 @@ impl Counts {
 #[derive(Clone)]
 pub(crate) struct StepController {
     pub limits: SendLimits,
-    pub counts: Counts,
+    pub counts: StepCounts,
     /// Decides in the action's place.
     listed: Option<Box<dyn Controller>>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct StepController {
 impl StepController {
     pub fn new(initial_window: f64, listed: Option<Box<dyn Controller>>) -> StepController {
         let limits = SendLimits::unpaced(initial_window);
-        StepController { limits, counts: Counts::default(), listed }
+        StepController { limits, counts: StepCounts::default(), listed }
     }
     /// Whether actions set the limits.
     pub fn is_limited_from_outside(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Distributions of links: a link's specification with ranges as values. Each episode draws one link.
 
 use narrows_base::{RandomKey, SpecError, math, spec, units};
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use std::path::{Path, PathBuf};
 
 /// Keys whose ranges are spread over the flows' own links. Their middle is used here.
@@ -15,12 +15,12 @@ pub struct LinkDistribution {
     /// The specification with each range's lower end in its place.
     base: String,
     folder: PathBuf,
-    ranges: Vec<Range>,
+    ranges: Vec<DrawnKey>,
 }
 
 /// A key of the link that is drawn.
 #[derive(Clone, PartialEq, Debug)]
-struct Range {
+struct DrawnKey {
     key: String,
     low: f64,
     high: f64,
@@ -46,7 +46,7 @@ impl LinkDistribution {
                     (["rate", "delay"].get(i).copied().unwrap_or_default(), piece.trim())
                 }
             };
-            let range = Range::parse(key, value)?;
+            let range = DrawnKey::parse(key, value)?;
             let low = range.as_ref().map_or_else(|| value.to_string(), |r| r.text(r.low));
             ranges.extend(range);
             match key {
@@ -61,7 +61,7 @@ impl LinkDistribution {
         let distribution =
             LinkDistribution { base: values.join(","), folder: folder.to_path_buf(), ranges };
         // Both ends must be links.
-        for end in [|r: &Range| r.low, |r: &Range| r.high] {
+        for end in [|r: &DrawnKey| r.low, |r: &DrawnKey| r.high] {
             distribution.link(end)?;
         }
         Ok(distribution)
@@ -71,21 +71,21 @@ impl LinkDistribution {
     ///
     /// # Errors
     /// Values that are possible alone, but not together.
-    pub fn draw(&self, random_key: RandomKey) -> Result<Link, SpecError> {
+    pub fn draw(&self, random_key: RandomKey) -> Result<BottleneckLink, SpecError> {
         self.link(|r| r.value(random_key.named(&r.key).draw(0)))
     }
 
-    fn link(&self, value: impl Fn(&Range) -> f64) -> Result<Link, SpecError> {
+    fn link(&self, value: impl Fn(&DrawnKey) -> f64) -> Result<BottleneckLink, SpecError> {
         let texts: Vec<String> = self.ranges.iter().map(|r| r.text(value(r))).collect();
         let varied: Vec<(&str, &str)> =
             self.ranges.iter().zip(&texts).map(|(r, t)| (r.key.as_str(), t.as_str())).collect();
-        Link::parse_with(&self.base, &varied, &self.folder)
+        BottleneckLink::parse_with(&self.base, &varied, &self.folder)
     }
 }
 
-impl Range {
+impl DrawnKey {
     /// `None` if the value is not a range.
-    fn parse(key: &str, value: &str) -> Result<Option<Range>, SpecError> {
+    fn parse(key: &str, value: &str) -> Result<Option<DrawnKey>, SpecError> {
         let Some((low, rest)) = value.split_once("..") else { return Ok(None) };
         if NO_RANGES.contains(&key) {
             return Ok(None);
@@ -106,7 +106,7 @@ impl Range {
             return Err(wrong("a range spaced by factors needs ends above 0"));
         }
         let (key, unit) = (key.to_string(), unit.to_string());
-        Ok(Some(Range { key, low, high, unit, log }))
+        Ok(Some(DrawnKey { key, low, high, unit, log }))
     }
 
     /// The value at a part of the range in [0, 1).
@@ -161,7 +161,7 @@ mod tests {
             parse("geo,rate=1Mbit/s..2Mbit/s").unwrap().draw(RandomKey::from_seed(1)).unwrap();
         assert!(other.forward.rate.as_bps() <= 2_000_000, "{other}");
         let one = parse("geo,loss=1%").unwrap();
-        let named = Link::parse("geo,loss=1%", Path::new("")).unwrap().to_string();
+        let named = BottleneckLink::parse("geo,loss=1%", Path::new("")).unwrap().to_string();
         assert_eq!(one.draw(RandomKey::from_seed(1)).unwrap().to_string(), named);
     }
 

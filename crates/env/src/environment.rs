@@ -1,11 +1,11 @@
 //! One environment: a flow over a link, a step at a time.
 
 use crate::action::Action;
-use crate::controller::{Counts, StepController};
+use crate::controller::{StepController, StepCounts};
 use crate::error::EnvError;
-use crate::step::Step;
+use crate::step::EpisodeStep;
 use crate::task::{ENVIRONMENT, Task};
-use crate::trace::Trace;
+use crate::trace::EpisodeTrace;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_congestion::Controller;
 use narrows_sim::{SimError, Simulation};
@@ -18,7 +18,7 @@ const FORWARD: usize = 0;
 
 /// Result of a step.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Outcome {
+pub struct StepOutcome {
     /// The weighted sum of the reward's terms.
     pub reward: f64,
     /// Whether this was the episode's last step. Episodes end only by time, so they are truncated, never terminated.
@@ -31,23 +31,23 @@ pub struct Environment {
     task: Arc<Task>,
     random_key: RandomKey,
     episodes: u64,
-    running: Option<Running>,
-    trace: Option<Trace>,
+    running: Option<RunningEpisode>,
+    trace: Option<EpisodeTrace>,
 }
 
 /// An episode that is under way.
 #[derive(Debug)]
-struct Running {
+struct RunningEpisode {
     simulation: Simulation<'static>,
     key: RandomKey,
-    step: Step,
+    step: EpisodeStep,
     steps: u32,
-    sums: Sums,
+    sums: EpisodeSums,
 }
 
 /// Sums over the steps of an episode.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct EpisodeSums {
     delivered: u64,
     lost: u64,
     acks: u64,
@@ -75,10 +75,10 @@ impl Environment {
 
     /// Keeps a trace of each episode from the next reset on.
     pub fn keep_trace(&mut self) {
-        self.trace = Some(Trace::default());
+        self.trace = Some(EpisodeTrace::default());
     }
     /// The trace of the episode, if one is kept.
-    pub fn trace(&self) -> Option<&Trace> {
+    pub fn trace(&self) -> Option<&EpisodeTrace> {
         self.trace.as_ref()
     }
 
@@ -109,9 +109,9 @@ impl Environment {
         let mut simulation = Simulation::owned(network).map_err(aborted)?;
         let limits = Action::begin(self.task.actions(), &episode);
         let seconds = first.since(Time::ZERO).as_secs_f64();
-        let counts = Counts::default();
+        let counts = StepCounts::default();
         own(simulation.controller_mut(AGENT)).limits = limits;
-        let step = Step {
+        let step = EpisodeStep {
             counts,
             episode,
             seconds,
@@ -122,7 +122,8 @@ impl Environment {
             max_delivery: 0.0,
             queue: 0,
         };
-        let mut running = Running { simulation, key, step, steps: 0, sums: Sums::default() };
+        let mut running =
+            RunningEpisode { simulation, key, step, steps: 0, sums: EpisodeSums::default() };
         running.play(first)?;
         self.episodes += 1;
         if let Some(trace) = &mut self.trace {
@@ -141,7 +142,11 @@ impl Environment {
     /// # Errors
     /// The number of actions or observations differs from the task's, an action is not finite, a reset is missing, or
     /// the simulation was aborted.
-    pub fn step(&mut self, actions: &[f32], observation: &mut [f32]) -> Result<Outcome, EnvError> {
+    pub fn step(
+        &mut self,
+        actions: &[f32],
+        observation: &mut [f32],
+    ) -> Result<StepOutcome, EnvError> {
         self.check(observation.len())?;
         check_actions(&self.task, 0, actions)?;
         let Some(running) = self.running.as_mut() else { return Err(EnvError::NotReset(0)) };
@@ -161,7 +166,7 @@ impl Environment {
         }
         let truncated = running.steps == self.task.steps();
         write(&self.task, step, observation);
-        Ok(Outcome { reward, truncated })
+        Ok(StepOutcome { reward, truncated })
     }
 
     /// Whether its episode has had its last step.
@@ -173,11 +178,11 @@ impl Environment {
     ///
     /// # Panics
     /// If the environment has never been reset.
-    pub fn last_step(&self) -> &Step {
+    pub fn last_step(&self) -> &EpisodeStep {
         &self.running.as_ref().expect("an environment that has been reset").step
     }
 
-    /// The link of the episode, as text that [`Link::parse`](narrows_scenario::Link::parse) reads.
+    /// The link of the episode, as text that [`BottleneckLink::parse`](narrows_scenario::BottleneckLink::parse) reads.
     ///
     /// # Errors
     /// It has not been reset.
@@ -208,7 +213,7 @@ impl Environment {
     }
 }
 
-fn write(task: &Task, step: &Step, observation: &mut [f32]) {
+fn write(task: &Task, step: &EpisodeStep, observation: &mut [f32]) {
     for (at, of) in observation.iter_mut().zip(task.observations()) {
         *at = of.of(step);
     }
@@ -231,7 +236,7 @@ pub(crate) fn check_actions(task: &Task, index: usize, actions: &[f32]) -> Resul
     }
 }
 
-impl Running {
+impl RunningEpisode {
     fn act(&mut self, actions: &[&'static Action], values: &[f32]) {
         let step = &mut self.step;
         let srtt_s = step.counts.srtt.as_secs_f64();
@@ -279,8 +284,8 @@ impl Running {
     }
 }
 
-impl Sums {
-    fn add(&mut self, step: &Step, reward: f64) {
+impl EpisodeSums {
+    fn add(&mut self, step: &EpisodeStep, reward: f64) {
         self.delivered += step.counts.delivered;
         self.lost += step.counts.lost;
         self.acks += step.counts.acks;

@@ -1,25 +1,27 @@
 //! One environment: effects of actions, observations, and refused input.
 
 use super::Environment;
-use crate::{ACTIONS, EnvError, OBSERVATIONS, REWARDS, Settings, StepLength, Task, Transport};
+use crate::{
+    ACTIONS, EnvError, EnvironmentSettings, OBSERVATIONS, REWARDS, StepLength, Task, Transport,
+};
 use narrows_transport::Preset;
 
-fn settings(link: &str) -> Settings {
-    Settings {
+fn settings(link: &str) -> EnvironmentSettings {
+    EnvironmentSettings {
         link: link.into(),
         packet: 1500,
         actions: vec!["window".into()],
         steps: 100,
-        ..Settings::default()
+        ..EnvironmentSettings::default()
     }
 }
 
-fn environment(settings: &Settings) -> Environment {
+fn environment(settings: &EnvironmentSettings) -> Environment {
     Environment::new(Task::new(settings).unwrap().into())
 }
 
 /// Plays an episode with one action and returns the means of the measures.
-fn means(settings: &Settings, action: f32) -> [f64; 4] {
+fn means(settings: &EnvironmentSettings, action: f32) -> [f64; 4] {
     let mut e = environment(settings);
     let mut seen = vec![0.0; settings.observations.len()];
     e.reset(1, &mut seen).unwrap();
@@ -34,7 +36,7 @@ fn means(settings: &Settings, action: f32) -> [f64; 4] {
 #[test]
 fn the_window_is_what_the_action_says() {
     // An acknowledgement for each packet, without delayed or combined acknowledgements.
-    let rfc = |link| Settings { preset: Preset::Rfc, ..settings(link) };
+    let rfc = |link| EnvironmentSettings { preset: Preset::Rfc, ..settings(link) };
     // 20 ms + a packet of 1.2 ms: 17.7 packets.
     let link = rfc("10Mbit/s,10ms,queue=40p");
     for (window, throughput, rtt) in [(6.0, 6.0 / 17.7, 1.0), (30.0, 1.0, 30.0 / 17.7)] {
@@ -88,7 +90,7 @@ fn actions_do_what_the_list_says() {
 /// zero, windows that jump, with and without competitors.
 #[test]
 fn observations_stay_within_their_bounds() {
-    let all = |link: &str| Settings {
+    let all = |link: &str| EnvironmentSettings {
         observations: OBSERVATIONS.iter().map(|o| o.name.to_string()).collect(),
         rewards: REWARDS.iter().map(|r| (r.name.to_string(), 1.0)).collect(),
         ..settings(link)
@@ -97,17 +99,15 @@ fn observations_stay_within_their_bounds() {
         all("1Mbit/s..50Mbit/s log,5ms..50ms,loss=0..20%,queue=5p..50p"),
         all("10Mbit/s,10ms,loss=100%"),
         all("10Mbit/s,10ms,aqm=codel,jitter=3ms"),
-        Settings { against: Some("cubic:2".into()), ..all("10Mbit/s,10ms") },
-        Settings { transport: Transport::Rrtp, ..all("10Mbit/s,10ms,loss=5%") },
-        Settings { protocol: Some("bbr".into()), ..all("10Mbit/s,10ms,loss=2%") },
-        Settings { step: StepLength::parse("3ms").unwrap(), ..all("10Mbit/s,10ms") },
+        EnvironmentSettings { against: Some("cubic:2".into()), ..all("10Mbit/s,10ms") },
+        EnvironmentSettings { transport: Transport::Rrtp, ..all("10Mbit/s,10ms,loss=5%") },
+        EnvironmentSettings { protocol: Some("bbr".into()), ..all("10Mbit/s,10ms,loss=2%") },
+        EnvironmentSettings { step: StepLength::parse("3ms").unwrap(), ..all("10Mbit/s,10ms") },
     ];
-    tasks.extend(
-        ACTIONS
-            .iter()
-            .filter(|a| a.name != "pacing_gain")
-            .map(|a| Settings { actions: vec![a.name.into()], ..all("10Mbit/s,10ms,loss=1%") }),
-    );
+    tasks.extend(ACTIONS.iter().filter(|a| a.name != "pacing_gain").map(|a| EnvironmentSettings {
+        actions: vec![a.name.into()],
+        ..all("10Mbit/s,10ms,loss=1%")
+    }));
     for settings in tasks {
         let mut e = environment(&settings);
         let mut seen = vec![0.0; OBSERVATIONS.len()];
@@ -131,7 +131,7 @@ fn observations_stay_within_their_bounds() {
 #[test]
 fn a_listed_protocol_is_not_disturbed() {
     for name in ["cubic", "bbr", "rrtp", "vegas"] {
-        let settings = Settings {
+        let settings = EnvironmentSettings {
             protocol: Some(name.into()),
             packet: 1000,
             steps: 200,
@@ -157,27 +157,36 @@ fn a_listed_protocol_is_not_disturbed() {
 #[test]
 fn bad_settings_are_refused_by_name() {
     let good = || settings("10Mbit/s,10ms");
-    let cases: [(Settings, &str); 14] = [
-        (Settings { link: "10Mbit,5".into(), ..good() }, "link: "),
-        (Settings { packet: 3, ..good() }, "packet"),
-        (Settings { protocol: Some("cubik".into()), ..good() }, "did you mean 'cubic'"),
-        (Settings { against: Some("cubic:0".into()), ..good() }, "against: "),
+    let cases: [(EnvironmentSettings, &str); 14] = [
+        (EnvironmentSettings { link: "10Mbit,5".into(), ..good() }, "link: "),
+        (EnvironmentSettings { packet: 3, ..good() }, "packet"),
+        (EnvironmentSettings { protocol: Some("cubik".into()), ..good() }, "did you mean 'cubic'"),
+        (EnvironmentSettings { against: Some("cubic:0".into()), ..good() }, "against: "),
         (
-            Settings { against: Some("cubic:1000000000".into()), ..good() },
+            EnvironmentSettings { against: Some("cubic:1000000000".into()), ..good() },
             "against: 1000000000 flows",
         ),
-        (Settings { actions: vec!["windw".into()], ..good() }, "did you mean 'window'"),
-        (Settings { actions: vec![], ..good() }, "actions: there is none"),
+        (EnvironmentSettings { actions: vec!["windw".into()], ..good() }, "did you mean 'window'"),
+        (EnvironmentSettings { actions: vec![], ..good() }, "actions: there is none"),
         (
-            Settings { actions: vec!["window".into(), "window_change".into()], ..good() },
+            EnvironmentSettings {
+                actions: vec!["window".into(), "window_change".into()],
+                ..good()
+            },
             "two set the window",
         ),
-        (Settings { actions: vec!["pacing_gain".into()], ..good() }, "pacing_gain needs"),
-        (Settings { observations: vec!["los".into()], ..good() }, "did you mean 'loss'"),
-        (Settings { observations: vec![], ..good() }, "observations: there is none"),
-        (Settings { rewards: vec![("thruput".into(), 1.0)], ..good() }, "unknown reward"),
-        (Settings { rewards: vec![("loss".into(), f64::NAN)], ..good() }, "NaN"),
-        (Settings { steps: 0, ..good() }, "steps: 0"),
+        (
+            EnvironmentSettings { actions: vec!["pacing_gain".into()], ..good() },
+            "pacing_gain needs",
+        ),
+        (EnvironmentSettings { observations: vec!["los".into()], ..good() }, "did you mean 'loss'"),
+        (EnvironmentSettings { observations: vec![], ..good() }, "observations: there is none"),
+        (
+            EnvironmentSettings { rewards: vec![("thruput".into(), 1.0)], ..good() },
+            "unknown reward",
+        ),
+        (EnvironmentSettings { rewards: vec![("loss".into(), f64::NAN)], ..good() }, "NaN"),
+        (EnvironmentSettings { steps: 0, ..good() }, "steps: 0"),
     ];
     for (settings, hint) in cases {
         let e = Task::new(&settings).err().map(|e| e.to_string()).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use narrows_base::Duration;
 use narrows_link::QueueLimit;
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 
 /// The most packets that a window may have.
 const MAX_WINDOW: f64 = 1_048_576.0;
@@ -35,7 +35,7 @@ pub struct Episode {
 }
 
 impl Episode {
-    pub(crate) fn new(link: &Link, packet_bytes: u32, initial_window: f64) -> Episode {
+    pub(crate) fn new(link: &BottleneckLink, packet_bytes: u32, initial_window: f64) -> Episode {
         let packet_bits = 8.0 * f64::from(packet_bytes);
         let rate_bps = link.forward.mean_bps();
         let capacity = rate_bps / packet_bits;

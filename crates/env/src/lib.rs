@@ -11,7 +11,7 @@
 //! ```
 //! use narrows_env::{Environment, Task};
 //!
-//! let task = Task::new(&narrows_env::Settings { link: "10Mbit/s..20Mbit/s,10ms".into(), ..Default::default() })?;
+//! let task = Task::new(&narrows_env::EnvironmentSettings { link: "10Mbit/s..20Mbit/s,10ms".into(), ..Default::default() })?;
 //! let mut environment = Environment::new(task.into());
 //! let mut observation = vec![0.0; environment.task().observations().len()];
 //! environment.reset(7, &mut observation)?;
@@ -39,12 +39,14 @@ mod vector;
 
 pub use action::{ACTIONS, Action};
 pub use distribution::LinkDistribution;
-pub use environment::{Environment, Outcome};
+pub use environment::{Environment, StepOutcome};
 pub use episode::Episode;
 pub use error::EnvError;
 pub use observation::{OBSERVATIONS, Observation};
 pub use reward::{REWARDS, Reward};
-pub use step::Step;
-pub use task::{DEFAULT_LINK, MAX_COMPETITORS, MAX_STEPS, Settings, StepLength, Task, Transport};
-pub use trace::{COLUMNS, Trace};
+pub use step::EpisodeStep;
+pub use task::{
+    DEFAULT_LINK, EnvironmentSettings, MAX_COMPETITORS, MAX_STEPS, StepLength, Task, Transport,
+};
+pub use trace::{COLUMNS, EpisodeTrace};
 pub use vector::{Autoreset, MAX_FLOWS, Stepped, VectorEnvironment};

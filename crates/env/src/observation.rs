@@ -1,6 +1,6 @@
 //! The list of observations: values that a sender can measure.
 
-use crate::step::Step;
+use crate::step::EpisodeStep;
 use narrows_base::SpecError;
 
 /// A number that a policy may see. Each is finite for any step.
@@ -16,7 +16,7 @@ pub struct Observation {
     pub high: f32,
     /// Meaning in one line.
     pub help: &'static str,
-    pub(crate) read: fn(&Step) -> f64,
+    pub(crate) read: fn(&EpisodeStep) -> f64,
 }
 
 const fn entry(
@@ -24,7 +24,7 @@ const fn entry(
     unit: &'static str,
     (low, high): (f32, f32),
     help: &'static str,
-    read: fn(&Step) -> f64,
+    read: fn(&EpisodeStep) -> f64,
 ) -> Observation {
     Observation { name, unit, low, high, help, read }
 }
@@ -39,78 +39,96 @@ pub static OBSERVATIONS: [Observation; 17] = [
         "",
         (0.0, 1.0),
         "delivery rate over the highest of the episode so far",
-        Step::rate_ratio,
+        EpisodeStep::rate_ratio,
     ),
     entry(
         "rtt_ratio",
         "",
         (0.0, 1e6),
         "mean RTT over the smallest of the connection",
-        Step::rtt_ratio,
+        EpisodeStep::rtt_ratio,
     ),
     entry(
         "least_rtt_ratio",
         "",
         (0.0, 1e6),
         "smallest RTT of the step over the smallest of the connection",
-        Step::least_rtt_ratio,
+        EpisodeStep::least_rtt_ratio,
     ),
     entry(
         "rtt_gradient",
         "",
         (-1e6, 1e6),
         "change of the RTT over the step per time",
-        Step::rtt_gradient,
+        EpisodeStep::rtt_gradient,
     ),
     entry(
         "loss",
         "",
         (0.0, 1.0),
         "share of packets found lost among those found lost or delivered",
-        Step::loss,
+        EpisodeStep::loss,
     ),
-    entry("marks", "", (0.0, 1.0), "share of delivered packets with a CE mark", Step::marks),
+    entry("marks", "", (0.0, 1.0), "share of delivered packets with a CE mark", EpisodeStep::marks),
     entry(
         "delivery_ratio",
         "",
         (0.0, 1e6),
         "delivered packets per packet sent; 1 without sent packets",
-        Step::delivery_ratio,
+        EpisodeStep::delivery_ratio,
     ),
     entry(
         "bdp_ratio",
         "",
         (0.0, 1e6),
         "packets in flight over highest delivery rate × smallest RTT",
-        Step::bdp_ratio,
+        EpisodeStep::bdp_ratio,
     ),
     entry(
         "in_flight",
         "packets",
         POSITIVE,
         "packets in flight as loss recovery counts them",
-        Step::in_flight,
+        EpisodeStep::in_flight,
     ),
     entry(
         "window",
         "packets",
         POSITIVE,
         "window; with a pacing rate alone, rate × RTT",
-        Step::window,
+        EpisodeStep::window,
     ),
     entry(
         "delivery_rate",
         "Mbit/s",
         POSITIVE,
         "packets acknowledged in the step, as a rate",
-        Step::delivery_rate,
+        EpisodeStep::delivery_rate,
     ),
-    entry("send_rate", "Mbit/s", POSITIVE, "packets sent in the step, as a rate", Step::send_rate),
-    entry("pacing_rate", "Mbit/s", POSITIVE, "pacing rate; 0 without pacing", Step::pacing_rate),
-    entry("rtt", "s", POSITIVE, "mean RTT; without an acknowledgement, the last one", Step::rtt_s),
-    entry("min_rtt", "s", POSITIVE, "smallest RTT of the connection", Step::min_rtt_s),
-    entry("acks", "", POSITIVE, "acknowledgements in the step", Step::acks),
-    entry("timeouts", "", POSITIVE, "retransmission timeouts in the step", Step::timeouts),
+    entry(
+        "send_rate",
+        "Mbit/s",
+        POSITIVE,
+        "packets sent in the step, as a rate",
+        EpisodeStep::send_rate,
+    ),
+    entry(
+        "pacing_rate",
+        "Mbit/s",
+        POSITIVE,
+        "pacing rate; 0 without pacing",
+        EpisodeStep::pacing_rate,
+    ),
+    entry(
+        "rtt",
+        "s",
+        POSITIVE,
+        "mean RTT; without an acknowledgement, the last one",
+        EpisodeStep::rtt_s,
+    ),
+    entry("min_rtt", "s", POSITIVE, "smallest RTT of the connection", EpisodeStep::min_rtt_s),
+    entry("acks", "", POSITIVE, "acknowledgements in the step", EpisodeStep::acks),
+    entry("timeouts", "", POSITIVE, "retransmission timeouts in the step", EpisodeStep::timeouts),
 ];
 
 impl Observation {
@@ -126,7 +144,7 @@ impl Observation {
     }
 
     /// Its value in a step.
-    pub(crate) fn of(&self, step: &Step) -> f32 {
+    pub(crate) fn of(&self, step: &EpisodeStep) -> f32 {
         ((self.read)(step) as f32).clamp(self.low, self.high)
     }
 }

@@ -1,6 +1,6 @@
 //! The list of terms of a reward, which is their weighted sum.
 
-use crate::step::Step;
+use crate::step::EpisodeStep;
 use narrows_base::{SpecError, math};
 
 /// A term of a reward. Unlike an observation, it may use properties of the link.
@@ -10,7 +10,7 @@ pub struct Reward {
     pub name: &'static str,
     /// Meaning in one line.
     pub help: &'static str,
-    pub(crate) read: fn(&Step) -> f64,
+    pub(crate) read: fn(&EpisodeStep) -> f64,
 }
 
 /// Smallest share of the capacity; smaller ones have the same logarithm.
@@ -21,7 +21,7 @@ pub static REWARDS: [Reward; 7] = [
     Reward {
         name: "throughput",
         help: "delivery rate over the link's capacity",
-        read: Step::throughput,
+        read: EpisodeStep::throughput,
     },
     Reward {
         name: "log_throughput",
@@ -31,7 +31,7 @@ pub static REWARDS: [Reward; 7] = [
     Reward {
         name: "delay",
         help: "mean RTT beyond the path's own, in base RTTs",
-        read: Step::queueing_delay,
+        read: EpisodeStep::queueing_delay,
     },
     Reward {
         name: "log_delay",
@@ -41,13 +41,17 @@ pub static REWARDS: [Reward; 7] = [
     Reward {
         name: "loss",
         help: "share of packets found lost among those found lost or delivered",
-        read: Step::loss,
+        read: EpisodeStep::loss,
     },
-    Reward { name: "timeouts", help: "retransmission timeouts in the step", read: Step::timeouts },
+    Reward {
+        name: "timeouts",
+        help: "retransmission timeouts in the step",
+        read: EpisodeStep::timeouts,
+    },
     Reward {
         name: "change",
         help: "how far the window went: 1 if it was doubled or halved",
-        read: Step::change,
+        read: EpisodeStep::change,
     },
 ];
 

@@ -1,13 +1,13 @@
 //! Data of a finished step, from which observations and rewards are computed.
 
-use crate::controller::Counts;
+use crate::controller::StepCounts;
 use crate::episode::Episode;
 use narrows_congestion::SendLimits;
 
 /// A step that has been played. Rates are of packets on the wire.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
-    pub(crate) counts: Counts,
+pub struct EpisodeStep {
+    pub(crate) counts: StepCounts,
     pub(crate) episode: Episode,
     /// Length in seconds, and simulated time at its end.
     pub(crate) seconds: f64,
@@ -22,7 +22,7 @@ pub struct Step {
     pub(crate) queue: usize,
 }
 
-impl Step {
+impl EpisodeStep {
     /// The link of the episode.
     pub fn episode(&self) -> &Episode {
         &self.episode

@@ -6,11 +6,11 @@ use crate::distribution::LinkDistribution;
 use crate::episode::Episode;
 use crate::observation::Observation;
 use crate::reward::Reward;
-use crate::step::Step;
+use crate::step::EpisodeStep;
 use narrows_base::{Duration, RandomKey, Spec, SpecError, Time, units};
 use narrows_congestion::{Controller, Environment as Known};
 use narrows_link::LinkConfig;
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use narrows_scenario::families::several;
 use narrows_scenario::link_direction::TraceStart;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
@@ -18,7 +18,7 @@ use narrows_transport::{Preset, Protocol};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The link of [`Settings::default`]: another one for each episode.
+/// The link of [`EnvironmentSettings::default`]: another one for each episode.
 pub const DEFAULT_LINK: &str = "1Mbit/s..100Mbit/s log,5ms..100ms";
 /// Most competitors on a link.
 pub const MAX_COMPETITORS: usize = 1000;
@@ -77,7 +77,7 @@ impl StepLength {
 
 /// Settings of an environment, as users write them.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct EnvironmentSettings {
     /// The link, with ranges where something is drawn ([`LinkDistribution`]).
     pub link: String,
     /// Where trace files are found.
@@ -104,10 +104,10 @@ pub struct Settings {
     pub steps: u32,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
+impl Default for EnvironmentSettings {
+    fn default() -> EnvironmentSettings {
         let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-        Settings {
+        EnvironmentSettings {
             link: DEFAULT_LINK.into(),
             folder: PathBuf::new(),
             packet: 1000,
@@ -156,7 +156,7 @@ impl Task {
     ///
     /// # Errors
     /// One line that names the setting and the expected value.
-    pub fn new(s: &Settings) -> Result<Task, SpecError> {
+    pub fn new(s: &EnvironmentSettings) -> Result<Task, SpecError> {
         let links = LinkDistribution::parse(&s.link, &s.folder).map_err(|e| e.at("link"))?;
         let read = |spec: &Spec| Protocol::read_simulated(spec, s.preset, s.packet);
         let rrtp = s.transport == Transport::Rrtp;
@@ -248,7 +248,7 @@ impl Task {
     }
 
     /// The reward of a step.
-    pub(crate) fn reward(&self, step: &Step) -> f64 {
+    pub(crate) fn reward(&self, step: &EpisodeStep) -> f64 {
         self.rewards.iter().map(|(term, weight)| weight * (term.read)(step)).sum()
     }
 
@@ -329,7 +329,7 @@ impl Task {
     }
 
     /// The link of an episode, as text.
-    pub(crate) fn link(&self, key: RandomKey) -> Result<Link, SpecError> {
+    pub(crate) fn link(&self, key: RandomKey) -> Result<BottleneckLink, SpecError> {
         self.links.draw(key.named("link"))
     }
 }

@@ -1,6 +1,6 @@
 //! The record of an environment's episode, for pictures.
 
-use crate::step::Step;
+use crate::step::EpisodeStep;
 
 /// The columns of a trace, in this order.
 pub const COLUMNS: [&str; 7] = [
@@ -15,15 +15,15 @@ pub const COLUMNS: [&str; 7] = [
 
 /// A row per step, the opening included.
 #[derive(Clone, Debug, Default)]
-pub struct Trace {
+pub struct EpisodeTrace {
     rows: Vec<[f64; COLUMNS.len()]>,
 }
 
-impl Trace {
+impl EpisodeTrace {
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
     }
-    pub(crate) fn push(&mut self, s: &Step) {
+    pub(crate) fn push(&mut self, s: &EpisodeStep) {
         self.rows.push([
             s.time_s(),
             s.delivery_rate(),

@@ -1,17 +1,17 @@
 //! Many environments: threads, seeds, resets.
 
 use super::{Autoreset, Stepped, VectorEnvironment};
-use crate::{Environment, MAX_COMPETITORS, Settings, Task};
+use crate::{Environment, EnvironmentSettings, MAX_COMPETITORS, Task};
 use std::sync::Arc;
 
 const N: usize = 24;
 const STEPS: u32 = 10;
 
 fn task() -> Arc<Task> {
-    let settings = Settings {
+    let settings = EnvironmentSettings {
         link: "1Mbit/s..20Mbit/s log,5ms..40ms,loss=0..3%".into(),
         steps: STEPS,
-        ..Settings::default()
+        ..EnvironmentSettings::default()
     };
     Arc::new(Task::new(&settings).unwrap())
 }
@@ -21,16 +21,17 @@ fn seeds() -> Vec<u64> {
 }
 
 /// Results of `steps` steps of a vector: rows of observations, rewards, ends, and last observations.
-struct Told {
+struct VectorResults {
     observations: Vec<Vec<f32>>,
     rewards: Vec<Vec<f64>>,
     truncated: Vec<Vec<bool>>,
     last: Vec<Vec<f32>>,
 }
 
-fn play(vector: &mut VectorEnvironment, steps: usize) -> Told {
+fn play(vector: &mut VectorEnvironment, steps: usize) -> VectorResults {
     let width = vector.task().observations().len();
-    let mut told = Told { observations: vec![], rewards: vec![], truncated: vec![], last: vec![] };
+    let mut told =
+        VectorResults { observations: vec![], rewards: vec![], truncated: vec![], last: vec![] };
     for step in 0..steps {
         let (mut observations, mut rewards) = (vec![0.0; N * width], vec![0.0; N]);
         let (mut truncated, mut last) = (vec![false; N], vec![0.0; N * width]);
@@ -156,8 +157,10 @@ fn what_is_wrong_is_refused_before_a_step() {
     for (n, threads) in [(0, 1), (usize::MAX, 1), (1, 1 << 40)] {
         assert!(VectorEnvironment::new(task(), n, threads, Autoreset::NextStep).is_err());
     }
-    let crowd =
-        Settings { against: Some(format!("cubic:{MAX_COMPETITORS}")), ..Settings::default() };
+    let crowd = EnvironmentSettings {
+        against: Some(format!("cubic:{MAX_COMPETITORS}")),
+        ..EnvironmentSettings::default()
+    };
     let crowd = Arc::new(Task::new(&crowd).unwrap());
     let e = VectorEnvironment::new(crowd, 1000, 1, Autoreset::NextStep).unwrap_err();
     assert!(e.to_string().contains("num_envs: 1000 is not a number from 1 to 999"), "{e}");

@@ -1,9 +1,9 @@
 //! Shared parts of the tests: a service over pipes in memory, which break after a given number of bytes.
 
 use crate::service::{Permits, Service};
-use crate::stream::{Output, Session, Stream};
+use crate::stream::{FileStream, Output, Session};
 use crate::transfer_control::TransferControl;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::collections::VecDeque;
@@ -132,7 +132,7 @@ impl Drop for Writer {
 }
 
 /// Two connected streams that are cut after `budget` bytes, counted over both directions.
-pub fn pair(budget: i64) -> (Stream, Stream) {
+pub fn pair(budget: i64) -> (FileStream, FileStream) {
     let budget: Budget = Arc::new(AtomicI64::new(budget));
     let (there, back) = (Arc::new(Pipe::default()), Arc::new(Pipe::default()));
     let end = |pipe: &Arc<Pipe>| End {
@@ -140,8 +140,10 @@ pub fn pair(budget: i64) -> (Stream, Stream) {
         budget: Arc::clone(&budget),
         finished: false,
     };
-    let a = Stream { input: Box::new(Reader(end(&back))), output: Box::new(Writer(end(&there))) };
-    let b = Stream { input: Box::new(Reader(end(&there))), output: Box::new(Writer(end(&back))) };
+    let a =
+        FileStream { input: Box::new(Reader(end(&back))), output: Box::new(Writer(end(&there))) };
+    let b =
+        FileStream { input: Box::new(Reader(end(&there))), output: Box::new(Writer(end(&back))) };
     (a, b)
 }
 
@@ -179,7 +181,7 @@ impl crate::service::RequestChannel for Untuned {
 }
 
 impl Session for Memory {
-    fn open(&self) -> Result<Stream, Error> {
+    fn open(&self) -> Result<FileStream, Error> {
         let (ours, theirs) = pair(self.budget.load(Ordering::SeqCst));
         let (service, client) = (Arc::clone(&self.service), self.client);
         let thread =
@@ -221,5 +223,5 @@ pub fn open(path: &Path) -> Dir {
 }
 
 pub fn is_cut<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
-    result.as_ref().is_err_and(|e| e.kind == Kind::Cut)
+    result.as_ref().is_err_and(|e| e.kind == ErrorKind::Cut)
 }

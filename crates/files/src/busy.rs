@@ -2,8 +2,8 @@
 
 use crate::error_code;
 use crate::follower::Follower;
-use crate::stream::{MIN_PROGRESS, Output, Stream};
-use narrows_peers::error::{Error, Kind};
+use crate::stream::{FileStream, MIN_PROGRESS, Output};
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -93,10 +93,10 @@ impl Patience {
 /// Signals of a server on a session's streams since the last call of `take`: local errors look the same to the caller.
 /// Clones share their state.
 #[derive(Clone, Default)]
-pub(crate) struct ServerSignals(Arc<Signals>);
+pub(crate) struct ServerSignals(Arc<BusySignals>);
 
 #[derive(Default)]
-struct Signals {
+struct BusySignals {
     /// ERROR 11, or a stream reset with that code.
     is_busy: AtomicBool,
     /// Bytes of frames in either direction, without WAIT.
@@ -106,15 +106,15 @@ struct Signals {
 impl ServerSignals {
     /// Whether the server reported that it is busy, and the bytes moved; resets both.
     pub fn take(&self) -> (bool, u64) {
-        let Signals { is_busy, moved } = &*self.0;
+        let BusySignals { is_busy, moved } = &*self.0;
         (is_busy.swap(false, Ordering::SeqCst), moved.swap(0, Ordering::SeqCst))
     }
 
     /// Wraps a stream so that its signals are recorded.
-    pub fn observe(&self, Stream { input, output }: Stream) -> Stream {
+    pub fn observe(&self, FileStream { input, output }: FileStream) -> FileStream {
         let (follower, code) = (Follower::default(), Vec::new());
         let input = Box::new(ObservedInput { input, signals: self.clone(), follower, code });
-        Stream { input, output: Box::new(ObservedOutput { output, signals: self.clone() }) }
+        FileStream { input, output: Box::new(ObservedOutput { output, signals: self.clone() }) }
     }
 
     fn count(&self, bytes: u64) {
@@ -128,7 +128,7 @@ impl ServerSignals {
     /// Records a reset by the server that means busy. Returns the error unchanged.
     fn ended(&self, e: io::Error) -> io::Error {
         let ours = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
-        if ours.is_some_and(|e| e.kind == Kind::Busy) {
+        if ours.is_some_and(|e| e.kind == ErrorKind::Busy) {
             self.set_busy();
         }
         e
@@ -154,7 +154,7 @@ impl Read for ObservedInput {
             1 if payload.is_empty() => code.clear(),
             1 => {
                 code.extend(payload.iter().take(2 - code.len().min(2)));
-                if *code == error_code::code(Kind::Busy).to_be_bytes() {
+                if *code == error_code::code(ErrorKind::Busy).to_be_bytes() {
                     signals.set_busy();
                 }
             }
@@ -193,7 +193,7 @@ impl Output for ObservedOutput {
 mod tests {
     use super::*;
     use crate::frames;
-    use crate::message::Frame;
+    use crate::message::FileFrame;
     use std::sync::atomic::AtomicUsize;
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(TOLD.load(Ordering::SeqCst), 1);
         }
         let stopped = patience.pause("h:1 is busy", &AtomicBool::new(true));
-        assert_eq!(stopped.unwrap_err().kind, Kind::Interrupted);
+        assert_eq!(stopped.unwrap_err().kind, ErrorKind::Interrupted);
     }
 
     /// A transfer that made progress before it was interrupted has the full retry deadline again. Without progress, or
@@ -250,20 +250,24 @@ mod tests {
     /// ERROR 11 means busy, at any position; other errors do not.
     #[test]
     fn what_a_server_says_is_told_from_what_this_end_finds() {
-        let error = |kind| Frame::Error(Error::new(kind, "text"));
+        let error = |kind| FileFrame::Error(Error::new(kind, "text"));
         for (stream, is_busy, moved) in [
-            (vec![Frame::Wait, Frame::Wait], false, 0),
-            (vec![Frame::Wait, error(Kind::Busy)], true, 0),
-            (vec![error(Kind::NotFound)], false, 0),
-            (vec![Frame::Data(b"12345"), error(Kind::Busy)], true, 5),
-            (vec![error(Kind::Busy), Frame::Data(b"123"), error(Kind::NotFound)], true, 3),
-            (vec![Frame::Done], false, 0),
+            (vec![FileFrame::Wait, FileFrame::Wait], false, 0),
+            (vec![FileFrame::Wait, error(ErrorKind::Busy)], true, 0),
+            (vec![error(ErrorKind::NotFound)], false, 0),
+            (vec![FileFrame::Data(b"12345"), error(ErrorKind::Busy)], true, 5),
+            (
+                vec![error(ErrorKind::Busy), FileFrame::Data(b"123"), error(ErrorKind::NotFound)],
+                true,
+                3,
+            ),
+            (vec![FileFrame::Done], false, 0),
         ] {
             let mut bytes = Vec::new();
             stream.iter().for_each(|f| frames::write(&mut bytes, f).unwrap());
             for step in [1, 3, 100] {
                 let signals = ServerSignals::default();
-                let (ours, Stream { mut output, .. }) = crate::bench_tests::pair(i64::MAX);
+                let (ours, FileStream { mut output, .. }) = crate::bench_tests::pair(i64::MAX);
                 let mut ours = signals.observe(ours);
                 output.write_all(&bytes).unwrap();
                 output.finish().unwrap();

@@ -3,17 +3,17 @@
 use crate::bench_tests::{NEVER, bytes, control, open, random_key};
 use crate::client::{get, get_tree, list, put, put_tree};
 use crate::path::CleanPath;
-use crate::requests::Slot;
-use crate::rrtp::{Connect, Expect, RrtpSession};
+use crate::requests::RequestSlot;
+use crate::rrtp::{Expect, RrtpSession, SessionOptions};
 use crate::service::{Permits, Service};
-use crate::stream::{Output, Stream};
+use crate::stream::{FileStream, Output};
 use crate::tcp::{self, TcpSession};
 use crate::until::Until;
 use narrows_base::Spec;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream};
 use narrows_net::{Error as E, block_on};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, ServerKey};
@@ -34,7 +34,7 @@ fn server_options() -> Options {
     Options::server(StaticKey::new([3; 32]).unwrap(), Clients::Any, config())
 }
 fn session(to: SocketAddr, busy: fn(&str)) -> Result<RrtpSession, Error> {
-    let how = Connect { busy, ..Connect::new(Expect::Anybody, config(), &NEVER) };
+    let how = SessionOptions { busy, ..SessionOptions::new(Expect::Anybody, config(), &NEVER) };
     let identity = Identity::new([4; 32]).unwrap();
     RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, how)
 }
@@ -120,14 +120,14 @@ fn interruptible(
     halves: (SendStream, ReceiveStream),
     connection: &Connection,
     left: &Arc<AtomicI64>,
-) -> Stream {
-    let until = Until::GivenUp(Slot::unlimited().view());
-    let Stream { input, output } = crate::rrtp::stream(halves, until, None, [0; 32]);
+) -> FileStream {
+    let until = Until::GivenUp(RequestSlot::unlimited().view());
+    let FileStream { input, output } = crate::rrtp::stream(halves, until, None, [0; 32]);
     let (left, connection) = (Arc::clone(left), connection.clone());
     let input =
         Interrupted { half: input, left: Arc::clone(&left), connection: connection.clone() };
     let output = Interrupted { half: output, left, connection };
-    Stream { input: Box::new(input), output: Box::new(output) }
+    FileStream { input: Box::new(input), output: Box::new(output) }
 }
 
 /// Creates files in a folder; returns their names and contents.
@@ -220,7 +220,7 @@ fn who_never_comes_forward_gives_up() {
     let e = session
         .while_busy(|| get(&session, &path("large"), &dir, "large", &control()))
         .unwrap_err();
-    assert!(e.kind == Kind::Busy && !here.path().join("large").exists(), "{e}");
+    assert!(e.kind == ErrorKind::Busy && !here.path().join("large").exists(), "{e}");
     assert_eq!(TOLD.load(Ordering::SeqCst), 1);
 }
 
@@ -236,9 +236,9 @@ fn what_this_end_finds_is_not_asked_for_again() {
     let e = session.while_busy::<()>(|| {
         asked += 1;
         get(&session, &path("f"), &dir, "f", &control())?;
-        Err(Error::new(Kind::Busy, "another transfer writes it"))
+        Err(Error::new(ErrorKind::Busy, "another transfer writes it"))
     });
-    assert_eq!((e.unwrap_err().kind, asked, came.load(Ordering::SeqCst)), (Kind::Busy, 1, 1));
+    assert_eq!((e.unwrap_err().kind, asked, came.load(Ordering::SeqCst)), (ErrorKind::Busy, 1, 1));
 }
 
 /// A server answers START with BUSY: the user is informed during the attempt, which succeeds when a slot is free.
@@ -280,12 +280,12 @@ fn a_tcp_server_that_is_busy_is_asked_again() {
     let service = Arc::new(Service::new(root.path(), Permits::default(), |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
-    let server = tcp::Server::bind(any, identity, Arc::clone(&service)).unwrap();
+    let server = tcp::TcpServer::bind(any, identity, Arc::clone(&service)).unwrap();
     let to = server.address().unwrap();
     std::thread::spawn(move || server.run());
     let ours = Identity::new([4; 32]).unwrap();
     let source = service.source(Some(to.ip()), Some(*ours.public()));
-    let held: Vec<Slot> =
+    let held: Vec<RequestSlot> =
         std::iter::from_fn(|| service.requests().admit(source.clone()).ok()).take(128).collect();
     assert_eq!(held.len(), 128);
     // All of them move bytes constantly, so that no slot is revoked.

@@ -15,11 +15,11 @@ pub use list::{Listing, list};
 pub use put::put;
 pub use put_tree::put_tree;
 
-use crate::frames::Frames;
-use crate::message::{Frame, Request, Tuning};
+use crate::frames::FileFrameReader;
+use crate::message::{FileFrame, FileRequest, Tuning};
 use crate::path::CleanPath;
 use crate::stream::{Output, Session};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::Read;
 
 /// The result of a transfer.
@@ -61,8 +61,8 @@ type Input = Box<dyn Read + Send>;
 /// Opens a stream and sends the request.
 fn ask(
     session: &dyn Session,
-    request: &Request,
-) -> Result<(Frames<Input>, Box<dyn Output>), Error> {
+    request: &FileRequest,
+) -> Result<(FileFrameReader<Input>, Box<dyn Output>), Error> {
     let (frames, output, _) = stall::ask(session, request)?;
     Ok((frames, output))
 }
@@ -77,11 +77,11 @@ fn last_word(output: &mut dyn Output) {
 /// # Errors
 /// The server's, or the connection's.
 pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error> {
-    let request = Request::MakeFolder { path: path.to_string() };
+    let request = FileRequest::MakeFolder { path: path.to_string() };
     let (mut frames, mut output) = ask(session, &request)?;
     last_word(output.as_mut());
     match frames.frame()? {
-        Frame::Done => Ok(()),
+        FileFrame::Done => Ok(()),
         _ => Err(Error::protocol("an unexpected answer")),
     }
 }
@@ -92,10 +92,10 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
 /// # Errors
 /// The server's, or the connection's.
 pub fn tune(session: &dyn Session, tuning: Tuning) -> Result<Tuning, Error> {
-    let (mut frames, mut output) = ask(session, &Request::Tune(tuning))?;
+    let (mut frames, mut output) = ask(session, &FileRequest::Tune(tuning))?;
     last_word(output.as_mut());
     match frames.frame()? {
-        Frame::Tuned(mut answer) => {
+        FileFrame::Tuned(mut answer) => {
             answer.controller = narrows_peers::error::shown(&answer.controller);
             Ok(answer)
         }
@@ -106,13 +106,13 @@ pub fn tune(session: &dyn Session, tuning: Tuning) -> Result<Tuning, Error> {
 /// Adds to the error of an interrupted transfer that it can be resumed.
 fn resumable(e: Error, kept: u64, place: &str) -> Error {
     match e.kind {
-        Kind::Cut | Kind::Busy => {
+        ErrorKind::Cut | ErrorKind::Busy => {
             e.and(&format!("{kept} bytes are kept in {place}, the same command goes on"))
         }
-        Kind::Interrupted if kept > 0 => {
+        ErrorKind::Interrupted if kept > 0 => {
             e.and(&format!("{kept} bytes are kept in {place}, the same command goes on"))
         }
-        Kind::Full => e.and(&format!(
+        ErrorKind::Full => e.and(&format!(
             "{kept} bytes are kept in {place}: free some space, and the same command goes on"
         )),
         _ => e,

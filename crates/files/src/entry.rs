@@ -8,7 +8,7 @@ use narrows_peers::error::shown;
 use std::ffi::OsStr;
 
 /// An entry that can be transferred, or a link to a folder.
-pub struct Found {
+pub struct FoundEntry {
     /// File name, without a path.
     pub name: String,
     /// Kind of the entry; a link to a file is a file.
@@ -21,7 +21,7 @@ pub struct Found {
 ///
 /// # Errors
 /// The entry cannot be transferred: its name and the reason, for people.
-pub fn read(dir: &Dir, entry: &DirEntry) -> Result<Option<Found>, String> {
+pub fn read(dir: &Dir, entry: &DirEntry) -> Result<Option<FoundEntry>, String> {
     let name = entry.file_name();
     let left_out = |why: &str| Err(format!("{}: {why}", written(&name)));
     let Some(text) = name.to_str() else { return left_out("its name is not UTF-8") };
@@ -47,7 +47,7 @@ pub fn read(dir: &Dir, entry: &DirEntry) -> Result<Option<Found>, String> {
     if kind != EntryKind::FolderLink && !may_read(dir, text, kind) {
         return left_out("permission denied");
     }
-    Ok(Some(Found { name: text.to_string(), kind, about }))
+    Ok(Some(FoundEntry { name: text.to_string(), kind, about }))
 }
 
 /// The kind of a file or folder; `None` for anything else.

@@ -1,32 +1,32 @@
 //! The numbers of errors in ERROR frames.
 
-use narrows_peers::Kind;
+use narrows_peers::ErrorKind;
 
-const CODES: &[(Kind, u16)] = &[
-    (Kind::NotFound, 1),
-    (Kind::Denied, 2),
-    (Kind::WrongType, 3),
-    (Kind::BadPath, 4),
-    (Kind::ReadOnly, 5),
-    (Kind::Full, 6),
-    (Kind::Changed, 7),
-    (Kind::Corrupt, 8),
-    (Kind::Version, 9),
-    (Kind::Protocol, 10),
-    (Kind::Busy, 11),
-    (Kind::Refused, 12),
-    (Kind::Superseded, 13),
-    (Kind::Remote, 14),
-    (Kind::Exists, 15),
-    (Kind::TooLarge, 16),
+const CODES: &[(ErrorKind, u16)] = &[
+    (ErrorKind::NotFound, 1),
+    (ErrorKind::Denied, 2),
+    (ErrorKind::WrongType, 3),
+    (ErrorKind::BadPath, 4),
+    (ErrorKind::ReadOnly, 5),
+    (ErrorKind::Full, 6),
+    (ErrorKind::Changed, 7),
+    (ErrorKind::Corrupt, 8),
+    (ErrorKind::Version, 9),
+    (ErrorKind::Protocol, 10),
+    (ErrorKind::Busy, 11),
+    (ErrorKind::Refused, 12),
+    (ErrorKind::Superseded, 13),
+    (ErrorKind::Remote, 14),
+    (ErrorKind::Exists, 15),
+    (ErrorKind::TooLarge, 16),
 ];
 
 /// The code in an ERROR frame.
-pub fn code(kind: Kind) -> u16 {
+pub fn code(kind: ErrorKind) -> u16 {
     CODES.iter().find(|(k, _)| *k == kind).map_or(14, |(_, c)| *c)
 }
 
-/// The kind of a code; [`Kind::Remote`] for an unknown one.
-pub fn from_code(code: u16) -> Kind {
-    CODES.iter().find(|(_, c)| *c == code).map_or(Kind::Remote, |(k, _)| *k)
+/// The kind of a code; [`ErrorKind::Remote`] for an unknown one.
+pub fn from_code(code: u16) -> ErrorKind {
+    CODES.iter().find(|(_, c)| *c == code).map_or(ErrorKind::Remote, |(k, _)| *k)
 }

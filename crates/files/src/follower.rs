@@ -47,16 +47,20 @@ impl Follower {
 mod tests {
     use super::*;
     use crate::frames;
-    use crate::message::Frame;
-    use narrows_peers::error::{Error, Kind};
+    use crate::message::FileFrame;
+    use narrows_peers::error::{Error, ErrorKind};
 
     #[test]
     fn frames_are_told_however_the_stream_is_cut() {
         let mut stream = Vec::new();
-        let busy = Error::new(Kind::Busy, "later");
-        for frame in
-            [Frame::Wait, Frame::Data(b"12345"), Frame::Data(b""), Frame::Error(busy), Frame::Done]
-        {
+        let busy = Error::new(ErrorKind::Busy, "later");
+        for frame in [
+            FileFrame::Wait,
+            FileFrame::Data(b"12345"),
+            FileFrame::Data(b""),
+            FileFrame::Error(busy),
+            FileFrame::Done,
+        ] {
             frames::write(&mut stream, &frame).unwrap();
         }
         for cut in 1..stream.len() {

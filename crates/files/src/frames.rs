@@ -1,8 +1,8 @@
 //! Frames on a stream: `| kind (1) | length (3) | payload |`.
 
-use crate::message::{Frame, MAGIC, MAX_FRAME, MAX_REQUEST, Request, VERSION};
-use crate::requests::View;
-use narrows_peers::error::{Error, Kind};
+use crate::message::{FileFrame, FileRequest, MAGIC, MAX_FRAME, MAX_REQUEST, VERSION};
+use crate::requests::SlotView;
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ fn header(kind: u8, length: usize) -> [u8; 4] {
 ///
 /// # Errors
 /// The stream's.
-pub fn write(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), Error> {
-    if let Frame::Data(bytes) = frame {
+pub fn write(out: &mut (impl Write + ?Sized), frame: &FileFrame<'_>) -> Result<(), Error> {
+    if let FileFrame::Data(bytes) = frame {
         // Without a copy; callers pass at most one frame.
         out.write_all(&header(2, bytes.len())).map_err(Error::stream)?;
         return out.write_all(bytes).map_err(Error::stream);
@@ -34,28 +34,28 @@ pub fn write(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), E
 ///
 /// # Errors
 /// The stream's.
-pub fn send(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), Error> {
+pub fn send(out: &mut (impl Write + ?Sized), frame: &FileFrame<'_>) -> Result<(), Error> {
     write(out, frame)?;
     out.flush().map_err(Error::stream)
 }
 
 /// Reads frames into one buffer.
-pub struct Frames<R> {
+pub struct FileFrameReader<R> {
     input: R,
     buffer: Vec<u8>,
 }
 
-impl<R: Read> Frames<R> {
+impl<R: Read> FileFrameReader<R> {
     /// Reads from this stream.
-    pub fn new(input: R) -> Frames<R> {
-        Frames { input, buffer: Vec::new() }
+    pub fn new(input: R) -> FileFrameReader<R> {
+        FileFrameReader { input, buffer: Vec::new() }
     }
 
-    /// The next frame other than [`Frame::Wait`]. An ERROR frame is returned as `Err`.
+    /// The next frame other than [`FileFrame::Wait`]. An ERROR frame is returned as `Err`.
     ///
     /// # Errors
     /// The peer's, the stream's, or a malformed frame.
-    pub fn frame(&mut self) -> Result<Frame<'_>, Error> {
+    pub fn frame(&mut self) -> Result<FileFrame<'_>, Error> {
         loop {
             let mut head = [0; 4];
             exact(&mut self.input, &mut head)?;
@@ -66,8 +66,8 @@ impl<R: Read> Frames<R> {
             }
             self.fill(length)?;
             if kind != 0 {
-                return match Frame::read(kind, &self.buffer)? {
-                    Frame::Error(e) => Err(e),
+                return match FileFrame::read(kind, &self.buffer)? {
+                    FileFrame::Error(e) => Err(e),
                     frame => Ok(frame),
                 };
             }
@@ -90,14 +90,14 @@ impl<R: Read> Frames<R> {
     /// `announced` bytes.
     ///
     /// # Errors
-    /// As [`Frames::frame`], or the upload is longer than announced.
+    /// As [`FileFrameReader::frame`], or the upload is longer than announced.
     pub fn skip(&mut self, announced: u64) -> Result<(), Error> {
         let mut left = announced;
         loop {
             match self.frame()? {
-                Frame::End(_) => return Ok(()),
-                Frame::Start(_) => {}
-                Frame::Data(bytes) if bytes.len() as u64 <= left => left -= bytes.len() as u64,
+                FileFrame::End(_) => return Ok(()),
+                FileFrame::Start(_) => {}
+                FileFrame::Data(bytes) if bytes.len() as u64 <= left => left -= bytes.len() as u64,
                 _ => return Err(Error::protocol("an upload without an end")),
             }
         }
@@ -114,7 +114,7 @@ const FIRST_STEP: usize = 4096;
 
 fn exact(input: &mut (impl Read + ?Sized), to: &mut [u8]) -> Result<(), Error> {
     input.read_exact(to).map_err(|e| match e.kind() {
-        io::ErrorKind::UnexpectedEof => Error::new(Kind::Cut, "the connection was cut"),
+        io::ErrorKind::UnexpectedEof => Error::new(ErrorKind::Cut, "the connection was cut"),
         _ => Error::stream(e),
     })
 }
@@ -123,7 +123,7 @@ fn exact(input: &mut (impl Read + ?Sized), to: &mut [u8]) -> Result<(), Error> {
 ///
 /// # Errors
 /// A malformed request, another version, or the stream's.
-pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<Request>, Error> {
+pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<FileRequest>, Error> {
     let mut head = [0; 6];
     let first = loop {
         match input.read(&mut head) {
@@ -138,7 +138,7 @@ pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<Request>, Erro
     let (kind, length) = request_head(head)?;
     let mut body = vec![0; length];
     exact(input, &mut body)?;
-    Request::read(kind, &body).map(Some)
+    FileRequest::read(kind, &body).map(Some)
 }
 
 /// Bytes of a request before its body.
@@ -155,7 +155,7 @@ pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
     }
     if version != VERSION {
         return Err(Error::new(
-            Kind::Version,
+            ErrorKind::Version,
             format!(
                 "the server's file service has version {VERSION}, the client's {version}: \
                  update the older one"
@@ -170,12 +170,12 @@ pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
 }
 
 /// Sends WAIT frames at intervals of [`WAIT_EVERY`].
-pub struct Waiting(Instant);
+pub struct WaitSender(Instant);
 
-impl Waiting {
+impl WaitSender {
     /// The first interval begins now.
-    pub fn new() -> Waiting {
-        Waiting(Instant::now())
+    pub fn new() -> WaitSender {
+        WaitSender(Instant::now())
     }
     /// Sends WAIT if the interval is over; callers call it more often than that.
     ///
@@ -186,13 +186,13 @@ impl Waiting {
             return Ok(());
         }
         self.0 = Instant::now();
-        send(out, &Frame::Wait)
+        send(out, &FileFrame::Wait)
     }
 }
 
-impl Default for Waiting {
-    fn default() -> Waiting {
-        Waiting::new()
+impl Default for WaitSender {
+    fn default() -> WaitSender {
+        WaitSender::new()
     }
 }
 
@@ -205,7 +205,7 @@ const WORK_A_SECOND: u64 = 100_000;
 /// The stream's, after the work is done.
 pub fn while_waiting<T: Send>(
     out: &mut (impl Write + ?Sized),
-    slot: &View,
+    slot: &SlotView,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Error> {
     let work = Mutex::new(Some(work));
@@ -228,11 +228,11 @@ pub fn while_waiting<T: Send>(
                 Ok(done) => return trouble.map_or(Ok(done), Err),
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) if trouble.is_none() => {
                     slot.moved(WORK_A_SECOND);
-                    trouble = send(out, &Frame::Wait).err();
+                    trouble = send(out, &FileFrame::Wait).err();
                 }
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-                    return Err(Error::new(Kind::Local, "a thread ended without its work"));
+                    return Err(Error::new(ErrorKind::Local, "a thread ended without its work"));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! are cached, and waiting clients take turns.
 
 use crate::partial_file::{CHUNK, read_some};
-use crate::requests::{Scope, Source, View};
+use crate::requests::{RequestScope, RequestSource, SlotView};
 use blake3::Hasher;
 use cap_std::fs::{File, Metadata};
 use narrows_peers::error::Error;
@@ -33,13 +33,13 @@ struct Unchanged {
 
 /// Cached hash states per file, with the time of the last use.
 #[derive(Default)]
-struct Known {
+struct HashCache {
     files: BTreeMap<Unchanged, (u64, BTreeMap<u64, Hasher>)>,
     states: usize,
     asked: u64,
 }
 
-impl Known {
+impl HashCache {
     /// The longest cached prefix of at most `most` bytes.
     fn longest(&mut self, file: &Unchanged, most: u64) -> Option<(u64, Hasher)> {
         self.asked += 1;
@@ -71,16 +71,16 @@ impl Known {
 #[derive(Default)]
 struct Turns {
     running: usize,
-    waiting: BTreeMap<u64, Vec<Scope>>,
+    waiting: BTreeMap<u64, Vec<RequestScope>>,
     next: u64,
     /// Turns taken per scope since the queue was last empty.
-    had: BTreeMap<Scope, u64>,
+    had: BTreeMap<RequestScope, u64>,
 }
 
 impl Turns {
     /// The next in turn: the fewest turns taken, then the longest wait.
     fn first(&self) -> Option<u64> {
-        let had = |scopes: &[Scope]| -> Vec<u64> {
+        let had = |scopes: &[RequestScope]| -> Vec<u64> {
             scopes.iter().map(|s| self.had.get(s).copied().unwrap_or(0)).collect()
         };
         self.waiting.iter().min_by_key(|(ticket, s)| (had(s), **ticket)).map(|(ticket, _)| *ticket)
@@ -90,15 +90,15 @@ impl Turns {
 /// Cache and scheduler of a service's hashing.
 #[derive(Default)]
 pub struct Hashing {
-    known: Mutex<Known>,
+    known: Mutex<HashCache>,
     turns: Mutex<Turns>,
     changed: Condvar,
 }
 
 /// Holds a turn; dropping it ends the turn.
-struct Turn<'h>(&'h Hashing);
+struct HashTurn<'h>(&'h Hashing);
 
-impl Drop for Turn<'_> {
+impl Drop for HashTurn<'_> {
     fn drop(&mut self) {
         let mut turns = self.0.turns();
         turns.running -= 1;
@@ -114,16 +114,16 @@ impl Hashing {
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, HashCache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a turn; calls `tick` meanwhile.
     fn turn(
         &self,
-        source: &Source,
+        source: &RequestSource,
         tick: &mut dyn FnMut() -> Result<(), Error>,
-    ) -> Result<Turn<'_>, Error> {
+    ) -> Result<HashTurn<'_>, Error> {
         let mut turns = self.turns();
         let ticket = turns.next;
         turns.next += 1;
@@ -148,7 +148,7 @@ impl Hashing {
         drop(turns);
         // Another waiter may be first now.
         self.changed.notify_all();
-        mine.map(|()| Turn(self))
+        mine.map(|()| HashTurn(self))
     }
 
     /// Hashes a file's first `most` bytes, or the whole file if it is shorter. Afterwards the file's position is behind
@@ -161,7 +161,7 @@ impl Hashing {
         file: &mut File,
         most: u64,
         what: &str,
-        asker: (&Source, &View),
+        asker: (&RequestSource, &SlotView),
         tick: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<(u64, Hasher), Error> {
         let about = file.metadata().map_err(|e| Error::file(what, &e))?;

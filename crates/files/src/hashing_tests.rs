@@ -1,6 +1,6 @@
 use super::*;
 use crate::partial_file::open_regular;
-use crate::requests::Slot;
+use crate::requests::RequestSlot;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;
@@ -13,13 +13,13 @@ fn old_file(dir: &Path, name: &str, bytes: usize) -> Vec<u8> {
     content
 }
 
-fn source(key: u8) -> Source {
-    Source::new(Some("192.0.2.1".parse().unwrap()), Some([key; 32]), false)
+fn source(key: u8) -> RequestSource {
+    RequestSource::new(Some("192.0.2.1".parse().unwrap()), Some([key; 32]), false)
 }
 
 /// Hashes a prefix; also returns the bytes read for it.
 fn hashed(h: &Hashing, dir: &Dir, name: &str, most: u64) -> (u64, blake3::Hash, u64) {
-    let slot = Slot::unlimited();
+    let slot = RequestSlot::unlimited();
     let mut file = open_regular(dir, Path::new(name), name).unwrap();
     let asker = (&source(1), &slot.view());
     let (bytes, hasher) = h.beginning(&mut file, most, name, asker, &mut || Ok(())).unwrap();
@@ -68,7 +68,7 @@ fn what_was_hashed_is_not_read_again_until_it_is_written() {
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let mut known = Known::default();
+    let mut known = HashCache::default();
     for n in 0..5000 {
         let file = Unchanged { device: 0, inode: n / 100, size: 1, times: [0; 2] };
         known.keep(file, n % 100, &Hasher::new());
@@ -112,7 +112,7 @@ fn two_hash_at_the_same_time_and_no_more() {
                 let dir = Dir::open_ambient_dir(path, ambient_authority()).unwrap();
                 let name = n.to_string();
                 let mut file = open_regular(&dir, Path::new(&name), &name).unwrap();
-                let slot = Slot::unlimited();
+                let slot = RequestSlot::unlimited();
                 let mut inside = false;
                 let asker = (&source(n), &slot.view());
                 h.beginning(&mut file, u64::MAX, &name, asker, &mut || {

@@ -2,20 +2,20 @@
 
 use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, get_tree, list, put, put_tree};
-use crate::frames::{self, Frames};
-use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request};
+use crate::frames::{self, FileFrameReader};
+use crate::message::{DirectoryEntry, EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::path::{CleanPath, is_upload, part_name, upload_name};
 use crate::requests::MAX_RUNNING;
-use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
+use crate::rrtp::{Expect, Permit, RrtpServer, RrtpSession, SessionOptions};
 use crate::service::{MAX_ENTRIES, Permits, Service};
-use crate::stream::{Session, Stream};
+use crate::stream::{FileStream, Session};
 use crate::tcp::{self, TcpSession};
 use narrows_base::Spec;
 use narrows_net::endpoint::connection;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::streams::Limits;
+use narrows_transport::streams::FlowControlLimits;
 use narrows_transport::{Preset, Protocol};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -38,8 +38,8 @@ fn serve(root: &Path, permits: Permits) -> (Arc<Service>, SocketAddr, SocketAddr
     let any = "127.0.0.1:0".parse().unwrap();
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let (config, own) = (connection(protocol), Permit::Own);
-    let udp = Server::bind(any, &identity(3), Arc::clone(&service), config, own, None).unwrap();
-    let tcp = tcp::Server::bind(any, identity(3), Arc::clone(&service)).unwrap();
+    let udp = RrtpServer::bind(any, &identity(3), Arc::clone(&service), config, own, None).unwrap();
+    let tcp = tcp::TcpServer::bind(any, identity(3), Arc::clone(&service)).unwrap();
     let at = (udp.address(), tcp.address().unwrap());
     std::thread::spawn(move || udp.run());
     std::thread::spawn(move || tcp.run());
@@ -53,7 +53,7 @@ fn over_udp_with(to: SocketAddr, key: u8, set: impl Fn(&mut ConnectionConfig)) -
     let (host, mut config) = (to.ip().to_string(), connection(protocol));
     set(&mut config);
     let expect = Expect::Key(*identity(3).public());
-    let how = Connect::new(expect, config, &NEVER);
+    let how = SessionOptions::new(expect, config, &NEVER);
     RrtpSession::connect(&host, to.port(), &identity(key), how).unwrap()
 }
 fn over_tcp(to: SocketAddr, key: u8) -> TcpSession {
@@ -101,7 +101,7 @@ fn answers_that_nobody_reads_give_way() {
     for session in &hostile {
         for _ in 0..20 {
             let mut stream = session.open().unwrap();
-            let request = Request::Get { path: "large".into(), held: None };
+            let request = FileRequest::Get { path: "large".into(), held: None };
             stream.output.write_all(&request.bytes()).unwrap();
             streams.push(stream);
         }
@@ -128,12 +128,12 @@ fn listings_that_nobody_reads_give_way() {
     }
     std::fs::write(root.path().join("few/f"), b"f").unwrap();
     let (service, udp, _) = serve(root.path(), Permits::default());
-    let limits = Limits { data: 4000, stream: 1000, both: 16, one_way: 0 };
+    let limits = FlowControlLimits { data: 4000, stream: 1000, both: 16, one_way: 0 };
     let mut streams = Vec::new();
     for key in [10, 11] {
         let hostile = over_udp_with(udp, key, |config| config.limits = limits);
         let mut stream = hostile.open().unwrap();
-        let request = Request::List { path: "many".into() };
+        let request = FileRequest::List { path: "many".into() };
         stream.output.write_all(&request.bytes()).unwrap();
         streams.push((hostile, stream));
     }
@@ -142,7 +142,7 @@ fn listings_that_nobody_reads_give_way() {
     }
     let honest = over_udp(udp, 50);
     let few = || list(&honest, &path("few"));
-    assert_eq!(few().unwrap_err().kind, Kind::Busy);
+    assert_eq!(few().unwrap_err().kind, ErrorKind::Busy);
     assert_eq!(honest.while_busy(few).unwrap().entries.len(), 1);
 }
 
@@ -155,24 +155,24 @@ fn idle_tcp_connections_shut_nobody_out() {
     let clients = Some(narrows_peers::access::AllowList::read(&friend).unwrap());
     let (_, _, tcp) = serve(root.path(), Permits { clients, ..Permits::default() });
     let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(tcp).unwrap()).collect();
-    let opened: Vec<Stream> = (0..20).filter_map(|_| over_tcp(tcp, 9).open().ok()).collect();
+    let opened: Vec<FileStream> = (0..20).filter_map(|_| over_tcp(tcp, 9).open().ok()).collect();
     assert_eq!(list(&over_tcp(tcp, 50), &CleanPath::root()).unwrap().entries.len(), 1);
     // An unlisted client is refused before it sends a request.
     let mut stranger = over_tcp(tcp, 9).open().unwrap();
-    let told = Frames::new(&mut stranger.input).frame().unwrap_err();
-    assert_eq!(told.kind, Kind::Refused);
+    let told = FileFrameReader::new(&mut stranger.input).frame().unwrap_err();
+    assert_eq!(told.kind, ErrorKind::Refused);
     drop((idle, opened));
 }
 
-fn begin_upload(memory: &Memory, name: &str, size: u64, some: &[u8]) -> Stream {
-    let Stream { input, mut output } = memory.open().unwrap();
-    output.write_all(&Request::Put { path: name.into(), size }.bytes()).unwrap();
-    let mut frames = Frames::new(input);
-    assert!(matches!(frames.frame().unwrap(), Frame::Holding { .. }));
-    frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
-    frames::send(output.as_mut(), &Frame::Data(some)).unwrap();
+fn begin_upload(memory: &Memory, name: &str, size: u64, some: &[u8]) -> FileStream {
+    let FileStream { input, mut output } = memory.open().unwrap();
+    output.write_all(&FileRequest::Put { path: name.into(), size }.bytes()).unwrap();
+    let mut frames = FileFrameReader::new(input);
+    assert!(matches!(frames.frame().unwrap(), FileFrame::Holding { .. }));
+    frames::send(output.as_mut(), &FileFrame::Start(0)).unwrap();
+    frames::send(output.as_mut(), &FileFrame::Data(some)).unwrap();
     let input = std::mem::replace(frames.input(), Box::new(std::io::empty()));
-    Stream { input, output }
+    FileStream { input, output }
 }
 
 /// Another client's upload of the same name neither ends an upload nor changes its result.
@@ -189,16 +189,17 @@ fn an_upload_is_not_disturbed_by_another_client() {
     }
     memory.client = [2; 32];
     let e = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap_err();
-    assert!(e.kind == Kind::Busy && e.line.contains("another client"), "{e}");
-    frames::send(mine.output.as_mut(), &Frame::Data(&content[60_000..])).unwrap();
-    frames::send(mine.output.as_mut(), &Frame::End(*blake3::hash(&content).as_bytes())).unwrap();
+    assert!(e.kind == ErrorKind::Busy && e.line.contains("another client"), "{e}");
+    frames::send(mine.output.as_mut(), &FileFrame::Data(&content[60_000..])).unwrap();
+    frames::send(mine.output.as_mut(), &FileFrame::End(*blake3::hash(&content).as_bytes()))
+        .unwrap();
     mine.output.finish().unwrap();
-    assert!(matches!(Frames::new(mine.input).frame().unwrap(), Frame::Done));
+    assert!(matches!(FileFrameReader::new(mine.input).frame().unwrap(), FileFrame::Done));
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
     // An existing file is not replaced, and an equal one is not sent.
     std::fs::write(here.path().join("g"), bytes(2, 100_000)).unwrap();
     let e = put(&memory, &open(here.path()), Path::new("g"), &path("f"), &control()).unwrap_err();
-    assert_eq!(e.kind, Kind::Exists);
+    assert_eq!(e.kind, ErrorKind::Exists);
     let same = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap();
     assert_eq!((same.moved, same.unchanged), (0, 1));
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
@@ -211,18 +212,18 @@ fn what_a_client_says_reserves_nothing_and_the_quota_counts_what_came() {
     std::fs::write(root.path().join("before"), vec![0; 50_000]).unwrap();
     let memory = Memory::new(root.path(), Permits { quota: Some(200_000), ..puts() });
     // Together the announced sizes exceed the quota by far; each alone would fit.
-    let uploads: Vec<Stream> =
+    let uploads: Vec<FileStream> =
         (0..10).map(|n| begin_upload(&memory, &format!("u{n}"), 140_000, b"some")).collect();
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("f"), bytes(1, 100_000)).unwrap();
     put(&memory, &open(here.path()), Path::new("f"), &path("honest"), &control()).unwrap();
     let e =
         put(&memory, &open(here.path()), Path::new("f"), &path("more"), &control()).unwrap_err();
-    assert!(e.kind == Kind::Full && e.line.contains("quota"), "{e}");
+    assert!(e.kind == ErrorKind::Full && e.line.contains("quota"), "{e}");
     drop(uploads);
     // A frame that announces a long payload and carries a short one.
-    let mut frames = Frames::new(&[2_u8, 4, 0, 0, 1, 2, 3][..]);
-    assert_eq!(frames.frame().unwrap_err().kind, Kind::Cut);
+    let mut frames = FileFrameReader::new(&[2_u8, 4, 0, 0, 1, 2, 3][..]);
+    assert_eq!(frames.frame().unwrap_err().kind, ErrorKind::Cut);
 }
 
 /// Partial uploads that were not resumed for a week are removed; partial files of local transfers stay.
@@ -251,32 +252,32 @@ fn a_stream_goes_on_behind_an_error() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), b"f").unwrap();
     let memory = Memory::new(root.path(), puts());
-    let Stream { input, mut output } = memory.open().unwrap();
+    let FileStream { input, mut output } = memory.open().unwrap();
     let hash = *blake3::hash(b"new").as_bytes();
     for request in [
-        Request::Get { path: "none".into(), held: None },
-        Request::Put { path: "f".into(), size: 3 },
+        FileRequest::Get { path: "none".into(), held: None },
+        FileRequest::Put { path: "f".into(), size: 3 },
     ] {
         output.write_all(&request.bytes()).unwrap();
     }
-    for frame in [Frame::Start(0), Frame::Data(b"new"), Frame::End(hash)] {
+    for frame in [FileFrame::Start(0), FileFrame::Data(b"new"), FileFrame::End(hash)] {
         frames::write(output.as_mut(), &frame).unwrap();
     }
     let held = HeldPrefix { bytes: 1, hash: *blake3::hash(b"f").as_bytes() };
-    output.write_all(&Request::Get { path: "f".into(), held: Some(held) }.bytes()).unwrap();
+    output.write_all(&FileRequest::Get { path: "f".into(), held: Some(held) }.bytes()).unwrap();
     output.finish().unwrap();
-    let mut frames = Frames::new(input);
-    assert_eq!(frames.frame().unwrap_err().kind, Kind::NotFound);
-    assert_eq!(frames.frame().unwrap_err().kind, Kind::Exists);
-    assert!(matches!(frames.frame().unwrap(), Frame::Begin { start: 1, size: 1 }));
-    assert!(matches!(frames.frame().unwrap(), Frame::End(_)));
+    let mut frames = FileFrameReader::new(input);
+    assert_eq!(frames.frame().unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(frames.frame().unwrap_err().kind, ErrorKind::Exists);
+    assert!(matches!(frames.frame().unwrap(), FileFrame::Begin { start: 1, size: 1 }));
+    assert!(matches!(frames.frame().unwrap(), FileFrame::End(_)));
 }
 
 /// A session that counts its streams: many small files need few.
-struct Counted(Memory, std::sync::atomic::AtomicUsize);
+struct CountedStreams(Memory, std::sync::atomic::AtomicUsize);
 
-impl Session for Counted {
-    fn open(&self) -> Result<Stream, Error> {
+impl Session for CountedStreams {
+    fn open(&self) -> Result<FileStream, Error> {
         self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         self.0.open()
     }
@@ -291,7 +292,7 @@ fn many_small_files_share_a_few_streams_both_ways() {
     for n in 0..300 {
         std::fs::write(here.path().join(format!("f{n}")), bytes(n, 3000)).unwrap();
     }
-    let session = Counted(Memory::new(root.path(), puts()), 0.into());
+    let session = CountedStreams(Memory::new(root.path(), puts()), 0.into());
     let streams = || session.1.swap(0, std::sync::atomic::Ordering::SeqCst);
     let done = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap();
     assert_eq!((done.files, done.moved, done.unchanged), (300, 900_000, 0));
@@ -313,11 +314,11 @@ fn many_small_files_share_a_few_streams_both_ways() {
     std::fs::write(here.path().join("new"), b"new").unwrap();
     let e = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap_err();
     assert!(
-        e.kind == Kind::Exists && e.line.contains("f7") && e.line.contains("300 of 301"),
+        e.kind == ErrorKind::Exists && e.line.contains("f7") && e.line.contains("300 of 301"),
         "{e}"
     );
     let e = get_tree(&session, &path("d"), || Ok(open(here.path())), &control()).unwrap_err();
-    assert!(e.kind == Kind::Exists && e.line.contains("f7"), "{e}");
+    assert!(e.kind == ErrorKind::Exists && e.line.contains("f7"), "{e}");
     assert_eq!(std::fs::read(here.path().join("f7")).unwrap(), bytes(9999, 3000));
 }
 
@@ -370,7 +371,7 @@ fn a_file_that_appears_meanwhile_stays() {
         }
     });
     let e = get(&memory, &path("f"), &open(here.path()), "f", &meddles).unwrap_err();
-    assert_eq!(e.kind, Kind::Exists);
+    assert_eq!(e.kind, ErrorKind::Exists);
     assert_eq!(std::fs::read(&target).unwrap(), b"mine");
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
     #[cfg(unix)]
@@ -379,6 +380,6 @@ fn a_file_that_appears_meanwhile_stays() {
         std::fs::remove_file(&target).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", &target).unwrap();
         let e = get(&memory, &path("f"), &open(here.path()), "f", &control()).unwrap_err();
-        assert_eq!(e.kind, Kind::Exists);
+        assert_eq!(e.kind, ErrorKind::Exists);
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | serve | [`service`], over UDP with [`rrtp::Server`], over TCP with [`tcp::Server`] |
+//! | serve | [`service`], over UDP with [`rrtp::RrtpServer`], over TCP with [`tcp::TcpServer`] |
 //! | list, get, put | [`client`], over a [`stream::Session`] |
 //! | write a transport | [`stream`] |
 //! | store a file that is being received | [`partial_file`] |
@@ -36,7 +36,7 @@ mod until;
 pub mod url;
 pub mod wire;
 
-pub use narrows_peers::{Error, Kind};
+pub use narrows_peers::{Error, ErrorKind};
 pub use path::CleanPath;
 pub use service::Service;
 pub use transfer_control::{ProgressEvent, Replace, TransferControl};

@@ -7,11 +7,11 @@ mod folders;
 
 use crate::bench_tests::{bytes, control, open, pair};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree, tune};
-use crate::frames::{self, Frames};
-use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request, Tuning};
+use crate::frames::{self, FileFrameReader};
+use crate::message::{DirectoryEntry, EntryKind, FileFrame, FileRequest, HeldPrefix, Tuning};
 use crate::path::{CleanPath, part_name};
-use crate::stream::{Session, Stream};
-use narrows_peers::error::{Error, Kind};
+use crate::stream::{FileStream, Session};
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Liar<F> {
     started: Arc<AtomicU64>,
 }
 
-fn liar<F: Fn(&Request) -> Lie>(rule: F) -> Liar<F> {
+fn liar<F: Fn(&FileRequest) -> Lie>(rule: F) -> Liar<F> {
     Liar { rule: Arc::new(rule), said: Arc::default(), started: Arc::new(AtomicU64::new(u64::MAX)) }
 }
 
@@ -52,14 +52,14 @@ impl<F> Liar<F> {
     }
 }
 
-impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
-    fn open(&self) -> Result<Stream, Error> {
+impl<F: Fn(&FileRequest) -> Lie + Send + Sync + 'static> Session for Liar<F> {
+    fn open(&self) -> Result<FileStream, Error> {
         let (ours, theirs) = pair(i64::MAX);
         let (rule, said) = (Arc::clone(&self.rule), Arc::clone(&self.said));
         let started = Arc::clone(&self.started);
         std::thread::spawn(move || {
-            let Stream { input, mut output } = theirs;
-            let mut frames = Frames::new(input);
+            let FileStream { input, mut output } = theirs;
+            let mut frames = FileFrameReader::new(input);
             let mut say = |bytes: &[u8]| {
                 said.fetch_add(bytes.len() as u64, Ordering::SeqCst);
                 output.write_all(bytes).is_ok()
@@ -86,8 +86,8 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
                 };
                 // The upload that follows, if one is sent without a query or after HOLDING.
                 let goes_on = match request {
-                    Request::Put { size, .. } => {
-                        if let Ok(Frame::Start(at)) = frames.frame() {
+                    FileRequest::Put { size, .. } => {
+                        if let Ok(FileFrame::Start(at)) = frames.frame() {
                             started.store(at, Ordering::SeqCst);
                         }
                         frames.skip(size).is_ok()
@@ -114,7 +114,7 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
 fn path(text: &str) -> CleanPath {
     CleanPath::read(text).unwrap()
 }
-fn framed(list: &[Frame<'_>]) -> Vec<u8> {
+fn framed(list: &[FileFrame<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     list.iter().for_each(|f| frames::write(&mut out, f).unwrap());
     out
@@ -126,12 +126,16 @@ fn entry(kind: EntryKind, size: u64, name: &str) -> DirectoryEntry {
     DirectoryEntry { kind, size, modified: i64::MIN, name: name.into() }
 }
 fn listing(entries: Vec<DirectoryEntry>) -> Vec<u8> {
-    framed(&[Frame::Listed(entries), Frame::ListEnd { folder: true, hidden: 0 }])
+    framed(&[FileFrame::Listed(entries), FileFrame::ListEnd { folder: true, hidden: 0 }])
 }
 /// The answer to a GET of a complete file.
 fn file(content: &[u8]) -> Vec<u8> {
     let size = content.len() as u64;
-    framed(&[Frame::Begin { start: 0, size }, Frame::Data(content), Frame::End(hash(content))])
+    framed(&[
+        FileFrame::Begin { start: 0, size },
+        FileFrame::Data(content),
+        FileFrame::End(hash(content)),
+    ])
 }
 fn raw(kind: u8, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();

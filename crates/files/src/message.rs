@@ -67,7 +67,7 @@ impl Tuning {
 
 /// Requests of a client. A stream may carry several, answered in order.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Request {
+pub enum FileRequest {
     /// Lists the entries of a folder, or the file itself.
     List {
         /// Path below the served folder.
@@ -96,18 +96,18 @@ pub enum Request {
     Tune(Tuning),
 }
 
-impl Request {
+impl FileRequest {
     /// Whether the request only reads, so that it may be executed twice.
     pub fn is_repeatable(&self) -> bool {
-        matches!(self, Request::List { .. } | Request::Get { .. })
+        matches!(self, FileRequest::List { .. } | FileRequest::Get { .. })
     }
     fn kind(&self) -> u8 {
         match self {
-            Request::List { .. } => 1,
-            Request::Get { .. } => 2,
-            Request::Put { .. } => 3,
-            Request::MakeFolder { .. } => 4,
-            Request::Tune(_) => 5,
+            FileRequest::List { .. } => 1,
+            FileRequest::Get { .. } => 2,
+            FileRequest::Put { .. } => 3,
+            FileRequest::MakeFolder { .. } => 4,
+            FileRequest::Tune(_) => 5,
         }
     }
 
@@ -115,19 +115,21 @@ impl Request {
     pub fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         match self {
-            Request::List { path } | Request::MakeFolder { path } => put_text(&mut body, path),
-            Request::Get { path, held } => {
+            FileRequest::List { path } | FileRequest::MakeFolder { path } => {
+                put_text(&mut body, path)
+            }
+            FileRequest::Get { path, held } => {
                 put_text(&mut body, path);
                 if let Some(held) = held {
                     body.extend(held.bytes.to_be_bytes());
                     body.extend(held.hash);
                 }
             }
-            Request::Put { path, size } => {
+            FileRequest::Put { path, size } => {
                 put_text(&mut body, path);
                 body.extend(size.to_be_bytes());
             }
-            Request::Tune(tuning) => tuning.put(&mut body),
+            FileRequest::Tune(tuning) => tuning.put(&mut body),
         }
         let mut out = MAGIC.to_vec();
         out.extend([VERSION, self.kind()]);
@@ -140,22 +142,22 @@ impl Request {
     ///
     /// # Errors
     /// An unknown kind, or a body that is not of that kind.
-    pub fn read(kind: u8, body: &[u8]) -> Result<Request, Error> {
+    pub fn read(kind: u8, body: &[u8]) -> Result<FileRequest, Error> {
         let mut f = Fields::new(body);
         if kind == 5 {
             let tuning = Tuning::read(&mut f)?;
-            return f.end().map(|()| Request::Tune(tuning));
+            return f.end().map(|()| FileRequest::Tune(tuning));
         }
         let path = f.text()?.to_string();
         let request = match kind {
-            1 => Request::List { path },
-            2 if f.is_empty() => Request::Get { path, held: None },
+            1 => FileRequest::List { path },
+            2 if f.is_empty() => FileRequest::Get { path, held: None },
             2 => {
                 let held = HeldPrefix { bytes: f.u64()?, hash: f.hash()? };
-                Request::Get { path, held: Some(held) }
+                FileRequest::Get { path, held: Some(held) }
             }
-            3 => Request::Put { path, size: f.u64()? },
-            4 => Request::MakeFolder { path },
+            3 => FileRequest::Put { path, size: f.u64()? },
+            4 => FileRequest::MakeFolder { path },
             _ => return Err(Error::protocol("an unknown request")),
         };
         f.end()?;
@@ -223,7 +225,7 @@ impl DirectoryEntry {
 
 /// Frames in either direction.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Frame<'b> {
+pub enum FileFrame<'b> {
     /// The sender is still working on the request.
     Wait,
     /// The request failed.
@@ -266,52 +268,52 @@ pub enum Frame<'b> {
 /// Most bytes of an ERROR's text.
 const MAX_ERROR_TEXT: usize = 1000;
 
-impl Frame<'_> {
+impl FileFrame<'_> {
     /// Encodes the frame: kind and payload.
     pub fn parts(&self) -> (u8, Vec<u8>) {
         let mut out = Vec::new();
         let kind = match self {
-            Frame::Wait => 0,
-            Frame::Error(e) => {
+            FileFrame::Wait => 0,
+            FileFrame::Error(e) => {
                 out.extend(error_code::code(e.kind).to_be_bytes());
                 let text: String = e.line.chars().take(MAX_ERROR_TEXT / 4).collect();
                 put_text(&mut out, &text);
                 1
             }
-            Frame::Data(bytes) => {
+            FileFrame::Data(bytes) => {
                 out.extend(*bytes);
                 2
             }
-            Frame::End(hash) => {
+            FileFrame::End(hash) => {
                 out.extend(hash);
                 3
             }
-            Frame::Begin { start, size } => {
+            FileFrame::Begin { start, size } => {
                 out.extend(start.to_be_bytes());
                 out.extend(size.to_be_bytes());
                 4
             }
-            Frame::Holding { held, whole } => {
+            FileFrame::Holding { held, whole } => {
                 out.extend(held.bytes.to_be_bytes());
                 out.extend(held.hash);
                 out.push(u8::from(*whole));
                 5
             }
-            Frame::Start(at) => {
+            FileFrame::Start(at) => {
                 out.extend(at.to_be_bytes());
                 6
             }
-            Frame::Done => 7,
-            Frame::Listed(entries) => {
+            FileFrame::Done => 7,
+            FileFrame::Listed(entries) => {
                 entries.iter().for_each(|e| e.put(&mut out));
                 8
             }
-            Frame::ListEnd { folder, hidden } => {
+            FileFrame::ListEnd { folder, hidden } => {
                 out.push(u8::from(*folder));
                 out.extend(hidden.to_be_bytes());
                 9
             }
-            Frame::Tuned(tuning) => {
+            FileFrame::Tuned(tuning) => {
                 tuning.put(&mut out);
                 10
             }
@@ -323,10 +325,10 @@ impl Frame<'_> {
     ///
     /// # Errors
     /// Malformed.
-    pub fn read(kind: u8, payload: &[u8]) -> Result<Frame<'_>, Error> {
+    pub fn read(kind: u8, payload: &[u8]) -> Result<FileFrame<'_>, Error> {
         let mut f = Fields::new(payload);
         let frame = match kind {
-            0 => Frame::Wait,
+            0 => FileFrame::Wait,
             1 => {
                 let code = f.u16()?;
                 let text: String = f.text()?.chars().take(MAX_ERROR_TEXT).collect();
@@ -334,26 +336,26 @@ impl Frame<'_> {
                     line if line.is_empty() => format!("the peer gives no reason (error {code})"),
                     line => line,
                 };
-                Frame::Error(Error::new(error_code::from_code(code), line))
+                FileFrame::Error(Error::new(error_code::from_code(code), line))
             }
-            2 => return Ok(Frame::Data(payload)),
-            3 => Frame::End(f.hash()?),
-            4 => Frame::Begin { start: f.u64()?, size: f.u64()? },
-            5 => Frame::Holding {
+            2 => return Ok(FileFrame::Data(payload)),
+            3 => FileFrame::End(f.hash()?),
+            4 => FileFrame::Begin { start: f.u64()?, size: f.u64()? },
+            5 => FileFrame::Holding {
                 held: HeldPrefix { bytes: f.u64()?, hash: f.hash()? },
                 whole: f.u8()? != 0,
             },
-            6 => Frame::Start(f.u64()?),
-            7 => Frame::Done,
+            6 => FileFrame::Start(f.u64()?),
+            7 => FileFrame::Done,
             8 => {
                 let mut entries = Vec::new();
                 while !f.is_empty() {
                     entries.push(DirectoryEntry::read(&mut f)?);
                 }
-                Frame::Listed(entries)
+                FileFrame::Listed(entries)
             }
-            9 => Frame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
-            10 => Frame::Tuned(Tuning::read(&mut f)?),
+            9 => FileFrame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
+            10 => FileFrame::Tuned(Tuning::read(&mut f)?),
             _ => return Err(Error::protocol("an unknown frame")),
         };
         f.end()?;

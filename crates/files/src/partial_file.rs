@@ -9,7 +9,7 @@ use crate::path::{check_name, part_name, upload_name};
 use blake3::Hasher;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, File, OpenOptions};
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// Aligned blocks of this many zero bytes are stored as holes: the block size of most file systems.
@@ -66,7 +66,7 @@ fn regular(file: File, what: &str) -> Result<File, Error> {
         return Ok(file);
     }
     let is = if about.is_dir() { "is a folder" } else { "is not a regular file" };
-    Err(Error::new(Kind::WrongType, format!("{what}: {is}")))
+    Err(Error::new(ErrorKind::WrongType, format!("{what}: {is}")))
 }
 
 /// Hashes a file's first `most` bytes, or the whole file if it is shorter.
@@ -136,9 +136,11 @@ impl TargetFile {
         match self.dir.metadata(&self.name) {
             Ok(about) if about.is_file() => Ok(Some(about.len())),
             Ok(about) if about.is_dir() => {
-                Err(Error::new(Kind::WrongType, format!("{what}: is a folder")))
+                Err(Error::new(ErrorKind::WrongType, format!("{what}: is a folder")))
             }
-            Ok(_) => Err(Error::new(Kind::WrongType, format!("{what}: is not a regular file"))),
+            Ok(_) => {
+                Err(Error::new(ErrorKind::WrongType, format!("{what}: is not a regular file")))
+            }
             Err(_) => Ok(None),
         }
     }
@@ -151,7 +153,7 @@ impl TargetFile {
     /// The error for an existing file that must not be replaced.
     pub fn exists(&self) -> Error {
         let line = format!("{}: is there already and is another file", self.shown());
-        Error::new(Kind::Exists, line)
+        Error::new(ErrorKind::Exists, line)
     }
 
     /// The final name.
@@ -320,7 +322,10 @@ fn is_ours_alone(file: &File) -> bool {
 }
 
 fn busy(what: &str) -> Error {
-    Error::new(Kind::Busy, format!("{what}: another transfer writes it; wait for it or end it"))
+    Error::new(
+        ErrorKind::Busy,
+        format!("{what}: another transfer writes it; wait for it or end it"),
+    )
 }
 
 #[cfg(unix)]
@@ -399,7 +404,7 @@ impl PartialFile {
         if hasher.finalize() != blake3::Hash::from_bytes(*hash) {
             let _ = place.dir.remove_file(&place.part);
             return Err(Error::new(
-                Kind::Corrupt,
+                ErrorKind::Corrupt,
                 format!(
                     "{what}: the bytes that came are not those of the source (hash of the \
                          whole differs); they were thrown away, run the command again"

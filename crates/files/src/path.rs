@@ -1,6 +1,6 @@
 //! Paths of the service: names joined by `/`, always below a root, never out of it.
 
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use std::fmt;
 
 /// Most bytes of a path.
@@ -109,7 +109,10 @@ fn bad(text: &str, why: &str) -> Error {
     if short.len() < text.len() {
         short.push('…');
     }
-    Error::new(Kind::BadPath, format!("'{}' is not a path of this service: {why}", shown(&short)))
+    Error::new(
+        ErrorKind::BadPath,
+        format!("'{}' is not a path of this service: {why}", shown(&short)),
+    )
 }
 
 /// Checks that this is one valid file name, here and at a peer.

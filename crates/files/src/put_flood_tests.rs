@@ -2,12 +2,12 @@
 
 use crate::bench_tests::{Memory, bytes, control, open, random_key};
 use crate::client::{make_folder, put, put_tree};
-use crate::frames::{self, Frames};
-use crate::message::{Frame, Request};
+use crate::frames::{self, FileFrameReader};
+use crate::message::{FileFrame, FileRequest};
 use crate::path::{CleanPath, is_part};
 use crate::service::Permits;
-use crate::stream::{Session, Stream};
-use narrows_peers::error::Kind;
+use crate::stream::{FileStream, Session};
+use narrows_peers::error::ErrorKind;
 use std::io::Write;
 use std::path::Path;
 
@@ -37,13 +37,13 @@ fn there(root: &Path) -> (u64, u64) {
 /// Begins an upload with a new key, and abandons it.
 fn left_half_way(memory: &mut Memory, key: u8, name: &str, some: &[u8]) {
     memory.client = [key; 32];
-    let Stream { input, mut output } = memory.open().unwrap();
-    let mut frames = Frames::new(input);
-    output.write_all(&Request::Put { path: name.into(), size: 1 << 40 }.bytes()).unwrap();
+    let FileStream { input, mut output } = memory.open().unwrap();
+    let mut frames = FileFrameReader::new(input);
+    output.write_all(&FileRequest::Put { path: name.into(), size: 1 << 40 }.bytes()).unwrap();
     let begun = frames.frame().is_ok();
     // The server may refuse it at any time.
-    let _ = frames::send(output.as_mut(), &Frame::Start(0));
-    let _ = frames::send(output.as_mut(), &Frame::Data(some));
+    let _ = frames::send(output.as_mut(), &FileFrame::Start(0));
+    let _ = frames::send(output.as_mut(), &FileFrame::Data(some));
     assert!(begun);
 }
 
@@ -58,7 +58,7 @@ fn a_quota_bounds_names_too() {
     let all = (0..1000).map_while(|n| {
         let done =
             put(&empty, &open(here.path()), Path::new("empty"), &path(&n.to_string()), &control());
-        done.map_err(|e| assert_eq!(e.kind, Kind::Full, "{e}")).ok()
+        done.map_err(|e| assert_eq!(e.kind, ErrorKind::Full, "{e}")).ok()
     });
     assert_eq!(all.count(), 100);
     assert_eq!(there(root.path()), (100, 0));
@@ -67,15 +67,15 @@ fn a_quota_bounds_names_too() {
     make_folder(&again, &path("a/b")).unwrap();
     make_folder(&again, &path("a/b")).unwrap();
     let deep = make_folder(&again, &path("a/b/c/d")).unwrap_err();
-    assert_eq!(deep.kind, Kind::Full, "{deep}");
+    assert_eq!(deep.kind, ErrorKind::Full, "{deep}");
     make_folder(&again, &path("a/b/c")).unwrap();
-    assert_eq!(make_folder(&again, &path("e")).unwrap_err().kind, Kind::Full);
+    assert_eq!(make_folder(&again, &path("e")).unwrap_err().kind, ErrorKind::Full);
     assert_eq!(there(root.path()), (103, 0), "nothing of what was refused");
     // Nested folders, as a client puts them.
     std::fs::create_dir_all(here.path().join("x/y/z")).unwrap();
     assert_eq!(
         put_tree(&again, &open(here.path()), &path("t"), &control()).unwrap_err().kind,
-        Kind::Full
+        ErrorKind::Full
     );
 }
 
@@ -90,28 +90,28 @@ fn sizes_and_quotas_are_exact() {
         let most = Permits { max_size: Some(10_000), ..puts() };
         let done =
             put(&Memory::new(root.path(), most), &dir, Path::new("mine"), &path("f"), &control());
-        assert_eq!(done.as_ref().err().map(|e| e.kind), (!fits).then_some(Kind::TooLarge));
+        assert_eq!(done.as_ref().err().map(|e| e.kind), (!fits).then_some(ErrorKind::TooLarge));
         assert_eq!(root.path().join("f").exists(), fits);
         let root = tempfile::tempdir().unwrap();
         // Every name counts a thousand bytes.
         let quota = Permits { quota: Some(11_000), ..puts() };
         let done =
             put(&Memory::new(root.path(), quota), &dir, Path::new("mine"), &path("f"), &control());
-        assert_eq!(done.as_ref().err().map(|e| e.kind), (!fits).then_some(Kind::Full));
+        assert_eq!(done.as_ref().err().map(|e| e.kind), (!fits).then_some(ErrorKind::Full));
         assert_eq!(root.path().join("f").exists(), fits);
     }
     let root = tempfile::tempdir().unwrap();
     let memory = Memory::new(root.path(), Permits { max_size: Some(4), ..puts() });
-    let Stream { input, mut output } = memory.open().unwrap();
-    let mut frames = Frames::new(input);
-    output.write_all(&Request::Put { path: "f".into(), size: 4 }.bytes()).unwrap();
-    assert!(matches!(frames.frame().unwrap(), Frame::Holding { .. }));
-    for frame in [Frame::Start(0), Frame::Data(b"more")] {
+    let FileStream { input, mut output } = memory.open().unwrap();
+    let mut frames = FileFrameReader::new(input);
+    output.write_all(&FileRequest::Put { path: "f".into(), size: 4 }.bytes()).unwrap();
+    assert!(matches!(frames.frame().unwrap(), FileFrame::Holding { .. }));
+    for frame in [FileFrame::Start(0), FileFrame::Data(b"more")] {
         frames::send(output.as_mut(), &frame).unwrap();
     }
     // The server may have closed the stream already.
-    let _ = frames::send(output.as_mut(), &Frame::Data(&[7; 100_000]));
-    assert_eq!(frames.frame().unwrap_err().kind, Kind::Protocol);
+    let _ = frames::send(output.as_mut(), &FileFrame::Data(&[7; 100_000]));
+    assert_eq!(frames.frame().unwrap_err().kind, ErrorKind::Protocol);
     drop((frames, output));
     memory.settle();
     assert!(there(root.path()).1 <= 4 && !root.path().join("f").exists());
@@ -137,7 +137,7 @@ fn partial_uploads_of_throw_away_keys_stay_within_the_quota() {
     std::fs::write(here.path().join("mine"), bytes(1, room + 1)).unwrap();
     let e =
         put(&bounded, &open(here.path()), Path::new("mine"), &path("g"), &control()).unwrap_err();
-    assert_eq!(e.kind, Kind::Full);
+    assert_eq!(e.kind, ErrorKind::Full);
     std::fs::write(here.path().join("mine"), bytes(1, room)).unwrap();
     put(&bounded, &open(here.path()), Path::new("mine"), &path("g"), &control()).unwrap();
 }
@@ -157,7 +157,7 @@ fn uploads_at_the_same_time_share_the_quota() {
                 std::fs::write(here.path().join("mine"), bytes(n, size)).unwrap();
                 let to = path(&format!("f{n}"));
                 let done = put(memory, &open(here.path()), Path::new("mine"), &to, &control());
-                done.map_err(|e| assert_eq!(e.kind, Kind::Full, "{e}")).is_ok() as u64
+                done.map_err(|e| assert_eq!(e.kind, ErrorKind::Full, "{e}")).is_ok() as u64
             };
             let threads: Vec<_> = (0..6).map(|n| scope.spawn(move || one(n))).collect();
             threads.into_iter().map(|t| t.join().unwrap()).sum()
@@ -200,7 +200,7 @@ fn of_two_clients_that_put_one_name_at_once_one_wins_whole() {
             let winner = contents.iter().position(|c| *c == is).expect("one of both, whole");
             assert!(done[winner].is_ok(), "seed {seed}: {done:?}");
             for e in done.iter().filter_map(|d| d.as_ref().err()) {
-                assert!(matches!(e.kind, Kind::Busy | Kind::Exists), "seed {seed}: {e}");
+                assert!(matches!(e.kind, ErrorKind::Busy | ErrorKind::Exists), "seed {seed}: {e}");
             }
             assert!(overwrite || done.iter().filter(|d| d.is_ok()).count() == 1, "{done:?}");
             let parts = std::fs::read_dir(root.path()).unwrap().flatten();

@@ -1,7 +1,7 @@
 //! The requests of a server and the threads that answer them: bounded in total, and shared by network and by key, over
 //! all transports.
 //!
-//! A request has a [`Slot`] from its stream's first byte. No thread waits for it until it is complete; then it waits
+//! A request has a [`RequestSlot`] from its stream's first byte. No thread waits for it until it is complete; then it waits
 //! for its turn ([`Requests::run`]). A slot may be revoked in favour of another client's; its stream fails at the next
 //! read or write.
 
@@ -10,24 +10,24 @@ mod table;
 mod watched;
 mod workers;
 
-pub use source::{Scope, Source};
-pub use table::Limits;
+pub use source::{RequestScope, RequestSource};
+pub use table::RequestLimits;
 pub use watched::watched;
 
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
-use table::{Stage, Table};
+use table::{RequestStage, RequestTable};
 use workers::Workers;
 
 /// Most requests at the same time. A connection may have 128 streams.
-pub const MAX_REQUESTS: Limits = Limits { key: 128, network: 512, all: 1024 };
+pub const MAX_REQUESTS: RequestLimits = RequestLimits { key: 128, network: 512, all: 1024 };
 /// Most requests that are answered at the same time, each by a thread with a buffer.
-pub const MAX_RUNNING: Limits = Limits { key: 16, network: 64, all: 192 };
+pub const MAX_RUNNING: RequestLimits = RequestLimits { key: 16, network: 64, all: 192 };
 /// A request that moved no bytes for this time gives way to a waiting one.
 pub const IDLE: Duration = Duration::from_secs(1);
 /// A request must be complete within this time.
@@ -43,13 +43,13 @@ const LATE: u8 = 2;
 const NOT_ADMITTED: u8 = 3;
 
 /// State shared between a request's thread and the table.
-struct Mark {
+struct RequestFlags {
     state: AtomicU8,
     moved: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
 
-impl Mark {
+impl RequestFlags {
     fn give_way(&self, why: u8) {
         self.state.store(why, Ordering::Release);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -69,30 +69,30 @@ fn refuse(jobs: Vec<Job>, why: fn() -> Error) {
     }
 }
 
-struct State {
-    table: Table,
-    marks: BTreeMap<u64, Arc<Mark>>,
+struct RequestsState {
+    table: RequestTable,
+    marks: BTreeMap<u64, Arc<RequestFlags>>,
     jobs: BTreeMap<u64, Job>,
 }
 
 /// All requests of a server.
 pub struct Requests {
     begun: Instant,
-    state: Mutex<State>,
+    state: Mutex<RequestsState>,
     workers: Arc<Workers>,
 }
 
 impl Requests {
     /// `held` limits all requests, `running` those that are answered at the same time. A request that moved no bytes
     /// for `idle` gives way to others.
-    pub fn new(held: Limits, running: Limits, idle: Duration) -> Arc<Requests> {
-        let table = Table::new(held, running, idle.as_millis() as u64);
-        let state = State { table, marks: BTreeMap::new(), jobs: BTreeMap::new() };
+    pub fn new(held: RequestLimits, running: RequestLimits, idle: Duration) -> Arc<Requests> {
+        let table = RequestTable::new(held, running, idle.as_millis() as u64);
+        let state = RequestsState { table, marks: BTreeMap::new(), jobs: BTreeMap::new() };
         let workers = Workers::new(running.all);
         Arc::new(Requests { begun: Instant::now(), state: Mutex::new(state), workers })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RequestsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl Requests {
     ///
     /// # Errors
     /// All slots are taken, and no request gives way.
-    pub fn admit(self: &Arc<Requests>, source: Source) -> Result<Slot, Error> {
+    pub fn admit(self: &Arc<Requests>, source: RequestSource) -> Result<RequestSlot, Error> {
         let mut state = self.lock();
         self.refresh(&mut state);
         let (id, gone) = state.table.admit(self.now(), source).ok_or_else(busy)?;
@@ -113,7 +113,7 @@ impl Requests {
             state.give_way(other, GAVE_WAY);
             never.extend(state.jobs.remove(&other));
         }
-        let mark = Arc::new(Mark {
+        let mark = Arc::new(RequestFlags {
             state: AtomicU8::new(LIVE),
             moved: AtomicU64::new(0),
             waker: Mutex::new(None),
@@ -121,15 +121,15 @@ impl Requests {
         state.marks.insert(id, Arc::clone(&mark));
         drop(state);
         refuse(never, busy);
-        Ok(Slot { requests: Some(Arc::clone(self)), id, mark })
+        Ok(RequestSlot { requests: Some(Arc::clone(self)), id, mark })
     }
 
     /// Calls `job` when it is the request's turn: at once, or when others have ended. If the slot is revoked before,
     /// `job` gets the error instead.
     pub fn run(
         self: &Arc<Requests>,
-        slot: Slot,
-        job: impl FnOnce(Result<Slot, Error>) + Send + 'static,
+        slot: RequestSlot,
+        job: impl FnOnce(Result<RequestSlot, Error>) + Send + 'static,
     ) {
         let mut state = self.lock();
         if let Some(e) = slot.given_up() {
@@ -144,7 +144,7 @@ impl Requests {
     }
 
     /// Starts every request that has its turn.
-    fn take_turns(&self, mut state: MutexGuard<'_, State>) {
+    fn take_turns(&self, mut state: MutexGuard<'_, RequestsState>) {
         self.refresh(&mut state);
         let mut lost = Vec::new();
         loop {
@@ -167,9 +167,9 @@ impl Requests {
         drop(lost);
     }
 
-    fn refresh(&self, state: &mut State) {
+    fn refresh(&self, state: &mut RequestsState) {
         let now = self.now();
-        let State { table, marks, .. } = state;
+        let RequestsState { table, marks, .. } = state;
         for (id, mark) in marks {
             table.moved(now, *id, mark.moved.load(Ordering::Relaxed));
         }
@@ -183,7 +183,7 @@ impl Requests {
         let late = state.table.late(self.now(), ms(READING), ms(WAITING), ms(STANDSTILL));
         let mut never = Vec::new();
         for (id, stage) in late {
-            state.give_way(id, if stage == Stage::Waiting { GAVE_WAY } else { LATE });
+            state.give_way(id, if stage == RequestStage::Waiting { GAVE_WAY } else { LATE });
             never.extend(state.jobs.remove(&id));
         }
         self.take_turns(state);
@@ -230,7 +230,7 @@ impl Requests {
     }
 }
 
-impl State {
+impl RequestsState {
     fn give_way(&mut self, id: u64, why: u8) {
         if let Some(mark) = self.marks.get(&id) {
             mark.give_way(why);
@@ -240,28 +240,28 @@ impl State {
 
 /// The error for a client when all slots are taken.
 pub fn busy() -> Error {
-    Error::new(Kind::Busy, "the server is busy: try again later")
+    Error::new(ErrorKind::Busy, "the server is busy: try again later")
 }
 
 fn not_admitted() -> Error {
-    Error::new(Kind::Refused, "the server does not admit this client any more")
+    Error::new(ErrorKind::Refused, "the server does not admit this client any more")
 }
 
 /// A request's slot. Dropping it frees it.
-pub struct Slot {
+pub struct RequestSlot {
     requests: Option<Arc<Requests>>,
     id: u64,
-    mark: Arc<Mark>,
+    mark: Arc<RequestFlags>,
 }
 
-impl Slot {
+impl RequestSlot {
     /// A slot that is never revoked, for a service without limits.
-    pub fn unlimited() -> Slot {
+    pub fn unlimited() -> RequestSlot {
         let (state, moved) = (AtomicU8::new(LIVE), AtomicU64::new(0));
-        Slot {
+        RequestSlot {
             requests: None,
             id: 0,
-            mark: Arc::new(Mark { state, moved, waker: Mutex::new(None) }),
+            mark: Arc::new(RequestFlags { state, moved, waker: Mutex::new(None) }),
         }
     }
 
@@ -271,24 +271,26 @@ impl Slot {
     }
 
     /// A view of this slot, for a transport that waits.
-    pub fn view(&self) -> View {
-        View(Arc::clone(&self.mark))
+    pub fn view(&self) -> SlotView {
+        SlotView(Arc::clone(&self.mark))
     }
 }
 
-fn given_up(mark: &Mark) -> Option<Error> {
+fn given_up(mark: &RequestFlags) -> Option<Error> {
     match mark.state.load(Ordering::Acquire) {
         LIVE => None,
         GAVE_WAY => {
             let line = "the server is busy and this request gave way to others: try again later";
-            Some(Error::new(Kind::Busy, line))
+            Some(Error::new(ErrorKind::Busy, line))
         }
         NOT_ADMITTED => Some(not_admitted()),
-        _ => Some(Error::new(Kind::Busy, "the request took too long: nothing was moved for it")),
+        _ => {
+            Some(Error::new(ErrorKind::Busy, "the request took too long: nothing was moved for it"))
+        }
     }
 }
 
-impl Drop for Slot {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         // The waker's task may hold the stream of this slot.
         drop(self.mark.waker.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -300,15 +302,15 @@ impl Drop for Slot {
 
 /// A slot as its stream sees it.
 #[derive(Clone)]
-pub struct View(Arc<Mark>);
+pub struct SlotView(Arc<RequestFlags>);
 
-impl View {
+impl SlotView {
     /// Why the slot was revoked; `None` as long as it was not.
     pub fn given_up(&self) -> Option<Error> {
         given_up(&self.0)
     }
 
-    /// As [`View::given_up`]; registers the waker for a change.
+    /// As [`SlotView::given_up`]; registers the waker for a change.
     pub fn poll(&self, waker: &Waker) -> Option<Error> {
         *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.given_up()
@@ -320,7 +322,7 @@ impl View {
     }
 
     /// Whether both views are of the same slot.
-    pub(crate) fn is_of(&self, other: &View) -> bool {
+    pub(crate) fn is_of(&self, other: &SlotView) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

@@ -6,10 +6,10 @@ mod session;
 
 use crate::error_code;
 use crate::silence::Silence;
-use crate::stream::{Output, Stream};
+use crate::stream::{FileStream, Output};
 use crate::until::Until;
 use narrows_net::{ReceiveStream, SendStream, block_on_for};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_wire::noise::PublicKey;
@@ -22,8 +22,8 @@ use std::time::Instant;
 
 #[cfg(test)]
 pub(crate) use server::remember;
-pub use server::{Control, Permit, Server};
-pub use session::{Connect, Expect, RrtpSession};
+pub use server::{Permit, RrtpServer, ServerControl};
+pub use session::{Expect, RrtpSession, SessionOptions};
 
 /// The application protocol of this service: its messages have a version of their own.
 const APPLICATION: &str = "narrows-files";
@@ -31,7 +31,7 @@ const APPLICATION: &str = "narrows-files";
 /// Sets the application protocol in the handshake.
 pub(crate) fn for_files(config: ConnectionConfig) -> Result<ConnectionConfig, Error> {
     let applications = ApplicationProtocols::new([APPLICATION])
-        .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+        .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
     Ok(ConnectionConfig { applications, ..config })
 }
 
@@ -86,33 +86,33 @@ fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
         | E::NoListener { .. }
         | E::SmallPath { .. }
         | E::Address { .. }
-        | E::Bind { .. } => Kind::Unreachable,
-        E::Busy { .. } => Kind::Busy,
+        | E::Bind { .. } => ErrorKind::Unreachable,
+        E::Busy { .. } => ErrorKind::Busy,
         E::WrongKey { address, found, .. } => {
             let found = narrows_peers::key::text(found);
             let line = format!("{address} has another key than expected ({found} now)");
-            return Error::new(Kind::WrongKey, line);
+            return Error::new(ErrorKind::WrongKey, line);
         }
-        E::Version { .. } | E::NoCommonProtocol { .. } => Kind::Version,
-        E::System(_) | E::TooMany => Kind::Local,
+        E::Version { .. } | E::NoCommonProtocol { .. } => ErrorKind::Version,
+        E::System(_) | E::TooMany => ErrorKind::Local,
         // A stream that was abandoned in the middle of a frame: the code is an ERROR's.
         E::StreamReset(code) if *code > GIVEN_UP => {
             let kind = error_code::from_code(u16::try_from(code - GIVEN_UP).unwrap_or_default());
             let line = "the server is busy and gave this request up: try again later";
             let other = format!("the server gave this request up (code {code})");
-            return if kind == Kind::Busy {
+            return if kind == ErrorKind::Busy {
                 Error::new(kind, line)
             } else {
                 Error::new(kind, other)
             };
         }
-        _ => return Error::new(Kind::Cut, format!("the connection was cut ({e})")),
+        _ => return Error::new(ErrorKind::Cut, format!("the connection was cut ({e})")),
     };
     Error::new(kind, e.to_string())
 }
 
 fn static_key(identity: &Identity) -> Result<StaticKey, Error> {
-    StaticKey::new(*identity.private()).map_err(|e| Error::new(Kind::Local, e.to_string()))
+    StaticKey::new(*identity.private()).map_err(|e| Error::new(ErrorKind::Local, e.to_string()))
 }
 
 pub(crate) fn stream(
@@ -120,14 +120,18 @@ pub(crate) fn stream(
     until: Until,
     silence: Option<Silence>,
     ours: PublicKey,
-) -> Stream {
-    let input =
-        Box::new(Half { half: receive, until: until.clone(), silence: silence.clone(), ours });
-    Stream { input, output: Box::new(Half { half: send, until, silence, ours }) }
+) -> FileStream {
+    let input = Box::new(StreamHalf {
+        half: receive,
+        until: until.clone(),
+        silence: silence.clone(),
+        ours,
+    });
+    FileStream { input, output: Box::new(StreamHalf { half: send, until, silence, ours }) }
 }
 
 /// Half of a stream, as a blocking reader or writer.
-struct Half<S> {
+struct StreamHalf<S> {
     half: S,
     until: Until,
     /// `None` at a server, where requests have deadlines of their own.
@@ -135,7 +139,7 @@ struct Half<S> {
     ours: PublicKey,
 }
 
-impl Read for Half<ReceiveStream> {
+impl Read for StreamHalf<ReceiveStream> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         wait(&self.until, self.silence.as_ref(), self.half.receive(into))
             .and_then(|read| read.map_err(|e| transport_error(e, &self.ours)))
@@ -143,7 +147,7 @@ impl Read for Half<ReceiveStream> {
     }
 }
 
-impl Write for Half<SendStream> {
+impl Write for StreamHalf<SendStream> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let half = &mut self.half;
         let sent = poll_fn(|context| half.poll_send(context, bytes));
@@ -156,7 +160,7 @@ impl Write for Half<SendStream> {
     }
 }
 
-impl Output for Half<SendStream> {
+impl Output for StreamHalf<SendStream> {
     fn finish(&mut self) -> io::Result<()> {
         self.half.finish().map_err(|e| transport_error(e, &self.ours).into_io())
     }

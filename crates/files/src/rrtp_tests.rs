@@ -2,18 +2,18 @@
 
 use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list, make_folder, put, tune};
-use crate::message::{Request, Tuning};
-use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
+use crate::message::{FileRequest, Tuning};
+use crate::rrtp::{Expect, Permit, RrtpServer, RrtpSession, SessionOptions};
 use crate::service::{Permits, Service};
-use crate::stream::{Session as _, Stream};
+use crate::stream::{FileStream, Session as _};
 use crate::{CleanPath, Error};
 use narrows_base::{Duration, Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
-use narrows_peers::error::Kind;
+use narrows_peers::error::ErrorKind;
 use narrows_peers::key::Identity;
-use narrows_peers::learned::{Learned, MeasuredPath};
+use narrows_peers::learned::{LearnedPaths, MeasuredPath};
 use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
@@ -34,9 +34,15 @@ fn serve(root: &Path, permits: Permits) -> SocketAddr {
 fn serve_with(root: &Path, permits: Permits, permit: Permit) -> SocketAddr {
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
-    let server =
-        Server::bind("127.0.0.1:0".parse().unwrap(), &identity, service, config(), permit, None)
-            .unwrap();
+    let server = RrtpServer::bind(
+        "127.0.0.1:0".parse().unwrap(),
+        &identity,
+        service,
+        config(),
+        permit,
+        None,
+    )
+    .unwrap();
     let address = server.address();
     std::thread::spawn(move || server.run());
     address
@@ -44,7 +50,7 @@ fn serve_with(root: &Path, permits: Permits, permit: Permit) -> SocketAddr {
 
 fn session(to: SocketAddr, ours: u8, expect: Expect) -> Result<RrtpSession, Error> {
     let identity = Identity::new([ours; 32]).unwrap();
-    let how = Connect::new(expect, config(), &NEVER);
+    let how = SessionOptions::new(expect, config(), &NEVER);
     RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, how)
 }
 
@@ -97,7 +103,7 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
             &host,
             server.port(),
             &identity,
-            Connect::new(right(), ours, &NEVER),
+            SessionOptions::new(right(), ours, &NEVER),
         )
         .unwrap();
         assert_eq!(tune(&session, Tuning::default()).unwrap().controller, sent_with);
@@ -117,7 +123,7 @@ fn address_tokens_outlast_a_session() {
     let mut before = String::new();
     for _ in 0..3 {
         let tokens = SavedTokens::at(file.clone());
-        let how = Connect { tokens, ..Connect::new(right(), config(), &NEVER) };
+        let how = SessionOptions { tokens, ..SessionOptions::new(right(), config(), &NEVER) };
         let session =
             RrtpSession::connect(&server.ip().to_string(), server.port(), &identity, how).unwrap();
         list(&session, &CleanPath::root()).unwrap();
@@ -141,7 +147,7 @@ fn a_known_server_is_asked_with_the_first_packet() {
     let file = here.path().join("tokens");
     let session = || {
         let tokens = SavedTokens::at(file.clone());
-        let how = Connect { tokens, ..Connect::new(right(), config(), &NEVER) };
+        let how = SessionOptions { tokens, ..SessionOptions::new(right(), config(), &NEVER) };
         RrtpSession::with_first_request(&server.ip().to_string(), server.port(), &identity, how)
     };
     for is_known in [false, true, true] {
@@ -153,16 +159,16 @@ fn a_known_server_is_asked_with_the_first_packet() {
         assert_eq!(session.peer_protocol().as_deref(), Some("rrtp+cubic"));
         std::fs::remove_file(here.path().join("f")).unwrap();
     }
-    let making = Request::MakeFolder { path: "made".into() };
+    let making = FileRequest::MakeFolder { path: "made".into() };
     let patient = session();
     make_folder(&patient, &CleanPath::read("made").unwrap()).unwrap();
     assert_eq!((patient.went_early(), root.path().join("made").exists()), (Some(false), true));
     drop(patient);
     std::fs::remove_dir(root.path().join("made")).unwrap();
     let hasty = session();
-    let Stream { input, .. } = hasty.ask(&making.bytes()).unwrap();
-    let e = crate::frames::Frames::new(input).frame().unwrap_err();
-    assert!(e.kind == Kind::Protocol && e.line.contains("early"), "{e}");
+    let FileStream { input, .. } = hasty.ask(&making.bytes()).unwrap();
+    let e = crate::frames::FileFrameReader::new(input).frame().unwrap_err();
+    assert!(e.kind == ErrorKind::Protocol && e.line.contains("early"), "{e}");
     assert_eq!((hasty.went_early(), root.path().join("made").exists()), (Some(true), false));
 }
 
@@ -174,13 +180,13 @@ fn wrong_keys_and_strangers_are_told_apart() {
     let server = serve(root.path(), Permits { clients: Some(list_of), ..Permits::default() });
     list(&session(server, 4, right()).unwrap(), &CleanPath::root()).unwrap();
     let e = session(server, 4, Expect::Key([9; 32])).err().unwrap();
-    assert_eq!(e.kind, Kind::WrongKey, "{e}");
+    assert_eq!(e.kind, ErrorKind::WrongKey, "{e}");
     let known = session(server, 4, Expect::Anybody).unwrap();
     assert_eq!(known.peer_key(), Some(*Identity::new([3; 32]).unwrap().public()));
     let stranger = session(server, 5, right());
     let e = stranger.and_then(|s| list(&s, &CleanPath::root()).map(|_| ())).unwrap_err();
     let key = narrows_peers::key::text(Identity::new([5; 32]).unwrap().public());
-    assert!(e.kind == Kind::Refused && e.line.contains(&key), "{e}");
+    assert!(e.kind == ErrorKind::Refused && e.line.contains(&key), "{e}");
 }
 
 #[test]
@@ -192,8 +198,8 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
     let service = Arc::new(Service::new(root.path(), Permits::default(), |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
-    let server = Server::bind(any, &identity, service, config(), Permit::Own, None).unwrap();
-    let server = server.learning(Learned::at(file.clone()));
+    let server = RrtpServer::bind(any, &identity, service, config(), Permit::Own, None).unwrap();
+    let server = server.learning(LearnedPaths::at(file.clone()));
     let address = server.address();
     std::thread::spawn(move || server.run());
     let get = |name: &str| {
@@ -220,7 +226,7 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
 fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
     let here = tempfile::tempdir().unwrap();
     let told = |rtt_s: Option<f64>| {
-        let learned = Learned::at(here.path().join("clients.toml"));
+        let learned = LearnedPaths::at(here.path().join("clients.toml"));
         let (rate, rtt) = (Some(Rate::from_bps(40_000_000)), rtt_s.map(Duration::from_secs_f64));
         let path = MeasuredPath::from(PathHints { rate, rtt, loss: None });
         learned.keep("this client", path).unwrap();

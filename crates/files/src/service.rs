@@ -12,17 +12,19 @@ pub(crate) use put::UNASKED;
 #[cfg(test)]
 pub(crate) use list::MAX_ENTRIES;
 
-use crate::frames::{self, Frames};
+use crate::frames::{self, FileFrameReader};
 use crate::hashing::Hashing;
-use crate::message::{Frame, Request, Tuning};
+use crate::message::{FileFrame, FileRequest, Tuning};
 use crate::path::CleanPath;
-use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, View, watched};
-use crate::stream::{Output, Stream};
+use crate::requests::{
+    IDLE, MAX_REQUESTS, MAX_RUNNING, RequestSlot, RequestSource, Requests, SlotView, watched,
+};
+use crate::stream::{FileStream, Output};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use narrows_base::Rate;
 use narrows_peers::access::AllowList;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use narrows_wire::noise::PublicKey;
 use quota::Quota;
 use std::fmt;
@@ -50,7 +52,7 @@ pub struct Permits {
 }
 
 /// Where the next request begins after one that failed.
-enum Next {
+enum ResumePoint {
     /// Directly behind the failed one.
     Request,
     /// Behind the upload that may follow, of at most this many bytes.
@@ -68,7 +70,7 @@ impl Caller {
 /// One answered request, for a log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Event {
+pub struct AnsweredRequest {
     /// Address of the client.
     pub from: String,
     /// `get`, `put`, `ls`, `mkdir`, `tune`.
@@ -85,23 +87,31 @@ pub struct Event {
     over: bool,
 }
 
-impl Event {
+impl AnsweredRequest {
     /// An event of a client, without a request yet.
-    pub fn new(from: &str) -> Event {
+    pub fn new(from: &str) -> AnsweredRequest {
         let (what, path, took) = ("?", String::new(), Duration::ZERO);
-        Event { from: from.to_string(), what, path, bytes: 0, took, failed: None, over: false }
+        AnsweredRequest {
+            from: from.to_string(),
+            what,
+            path,
+            bytes: 0,
+            took,
+            failed: None,
+            over: false,
+        }
     }
 
     /// A request that was never answered.
-    pub fn refused(from: &str, e: Error) -> Event {
-        Event { failed: Some(e), ..Event::new(from) }
+    pub fn refused(from: &str, e: Error) -> AnsweredRequest {
+        AnsweredRequest { failed: Some(e), ..AnsweredRequest::new(from) }
     }
 }
 
 /// Most characters of a path in the log.
 const PATH_SHOWN: usize = 300;
 
-impl fmt::Display for Event {
+impl fmt::Display for AnsweredRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.took.as_secs_f64();
         let path: String = self.path.chars().take(PATH_SHOWN).collect();
@@ -131,9 +141,9 @@ pub struct Caller {
     /// The client's address, for the log.
     pub from: String,
     /// The scopes that its requests count for.
-    pub source: Source,
+    pub source: RequestSource,
     /// The slot of the current request.
-    pub slot: View,
+    pub slot: SlotView,
     /// The request came as early data, which may arrive a second time on another connection.
     pub is_early: bool,
 }
@@ -149,7 +159,7 @@ pub struct Service {
     /// Entries of listings that are held in memory.
     listings: list::Listings,
     requests: Arc<Requests>,
-    log: Box<dyn Fn(&Event) + Send + Sync>,
+    log: Box<dyn Fn(&AnsweredRequest) + Send + Sync>,
 }
 
 impl Service {
@@ -160,7 +170,7 @@ impl Service {
     pub fn new(
         root: &Path,
         permits: Permits,
-        log: impl Fn(&Event) + Send + Sync + 'static,
+        log: impl Fn(&AnsweredRequest) + Send + Sync + 'static,
     ) -> Result<Service, Error> {
         let what = root.display().to_string();
         let dir =
@@ -210,11 +220,11 @@ impl Service {
     }
 
     /// The scopes that a client's requests count for.
-    pub fn source(&self, address: Option<IpAddr>, client: Option<PublicKey>) -> Source {
+    pub fn source(&self, address: Option<IpAddr>, client: Option<PublicKey>) -> RequestSource {
         let permits = self.permits();
         let listed =
             client.is_some_and(|key| permits.clients.as_ref().is_some_and(|l| l.holds(&key)));
-        Source::new(address, client, listed)
+        RequestSource::new(address, client, listed)
     }
 
     /// Removes abandoned partial uploads, and measures the folder if there is a quota; runs from time to time.
@@ -236,7 +246,7 @@ impl Service {
     }
 
     /// Passes an event to the log.
-    pub fn tell(&self, event: &Event) {
+    pub fn tell(&self, event: &AnsweredRequest) {
         (self.log)(event);
     }
 
@@ -245,10 +255,10 @@ impl Service {
         &self,
         client: &PublicKey,
         from: &str,
-        stream: Stream,
+        stream: FileStream,
         link: &dyn RequestChannel,
     ) {
-        let slot = Slot::unlimited();
+        let slot = RequestSlot::unlimited();
         let (source, slot) = (self.source(None, Some(*client)), slot.view());
         let from = from.to_string();
         let caller = Caller { key: *client, from, source, slot, is_early: false };
@@ -259,16 +269,16 @@ impl Service {
     pub fn converse(
         &self,
         caller: &Caller,
-        mut first: Option<Request>,
-        stream: Stream,
+        mut first: Option<FileRequest>,
+        stream: FileStream,
         link: &dyn RequestChannel,
     ) {
         let cap = self.caps.of(caller.source.narrowest());
-        let Stream { input, mut output } = watched(stream, &caller.slot, &cap);
-        let mut frames = Frames::new(input);
+        let FileStream { input, mut output } = watched(stream, &caller.slot, &cap);
+        let mut frames = FileFrameReader::new(input);
         loop {
             let begun = Instant::now();
-            let mut event = Event::new(&caller.from);
+            let mut event = AnsweredRequest::new(&caller.from);
             let request = match first.take() {
                 Some(request) => Ok(Some(request)),
                 None => frames::request(frames.input()),
@@ -279,8 +289,8 @@ impl Service {
                     self.one(caller, request, &mut frames, output.as_mut(), &mut event, link)
                 }
                 // A client that is gone, or resets its stream, is not logged.
-                Err(e) if e.kind == Kind::Cut && !caller.is_given_up() => break,
-                Err(e) => Err((e, Next::Nothing)),
+                Err(e) if e.kind == ErrorKind::Cut && !caller.is_given_up() => break,
+                Err(e) => Err((e, ResumePoint::Nothing)),
             };
             event.took = begun.elapsed();
             event.failed = done.as_ref().err().map(|(e, _)| e.clone());
@@ -301,21 +311,21 @@ impl Service {
         &self,
         caller: &Caller,
         e: Error,
-        next: Next,
-        frames: &mut Frames<Box<dyn Read + Send>>,
+        next: ResumePoint,
+        frames: &mut FileFrameReader<Box<dyn Read + Send>>,
         output: &mut dyn Output,
     ) -> Result<(), Error> {
         let is_given_up = caller.is_given_up();
-        if is_given_up || matches!(e.kind, Kind::Cut | Kind::Interrupted) {
+        if is_given_up || matches!(e.kind, ErrorKind::Cut | ErrorKind::Interrupted) {
             // A frame may be incomplete.
             output.abort(&e);
             return Err(e);
         }
-        let told = frames::send(output, &Frame::Error(e.clone()));
+        let told = frames::send(output, &FileFrame::Error(e.clone()));
         let after = match next {
-            Next::Request => Ok(()),
-            Next::Skip(bytes) => frames.skip(bytes),
-            Next::Nothing => Err(e),
+            ResumePoint::Request => Ok(()),
+            ResumePoint::Skip(bytes) => frames.skip(bytes),
+            ResumePoint::Nothing => Err(e),
         };
         if told.is_err() || after.is_err() {
             let _ = output.finish();
@@ -326,37 +336,39 @@ impl Service {
     fn one(
         &self,
         caller: &Caller,
-        request: Request,
-        frames: &mut Frames<Box<dyn Read + Send>>,
+        request: FileRequest,
+        frames: &mut FileFrameReader<Box<dyn Read + Send>>,
         output: &mut dyn Output,
-        event: &mut Event,
+        event: &mut AnsweredRequest,
         link: &dyn RequestChannel,
-    ) -> Result<(), (Error, Next)> {
+    ) -> Result<(), (Error, ResumePoint)> {
         let (what, path) = match &request {
-            Request::List { path } => ("ls", path),
-            Request::Get { path, .. } => ("get", path),
-            Request::Put { path, .. } => ("put", path),
-            Request::MakeFolder { path } => ("mkdir", path),
-            Request::Tune(tuning) => ("tune", &tuning.controller),
+            FileRequest::List { path } => ("ls", path),
+            FileRequest::Get { path, .. } => ("get", path),
+            FileRequest::Put { path, .. } => ("put", path),
+            FileRequest::MakeFolder { path } => ("mkdir", path),
+            FileRequest::Tune(tuning) => ("tune", &tuning.controller),
         };
         (event.what, event.path) = (what, path.clone());
         let next = match &request {
-            Request::Put { size, .. } => Next::Skip(*size),
-            _ => Next::Request,
+            FileRequest::Put { size, .. } => ResumePoint::Skip(*size),
+            _ => ResumePoint::Request,
         };
         if !self.admits(&caller.key) {
-            return Err((refused(&caller.key), Next::Nothing));
+            return Err((refused(&caller.key), ResumePoint::Nothing));
         }
         if caller.is_early && !request.is_repeatable() {
             let line = "a request that changes something came as early data, which may come twice";
-            return Err((Error::protocol(line), Next::Nothing));
+            return Err((Error::protocol(line), ResumePoint::Nothing));
         }
         let done = self.answered(caller, request, frames, output, event, link);
         done.map_err(|e| {
             let next = match e.kind {
                 // After a malformed message the next request cannot be found.
-                Kind::Protocol | Kind::Cut | Kind::Interrupted => Next::Nothing,
-                _ if event.over => Next::Request,
+                ErrorKind::Protocol | ErrorKind::Cut | ErrorKind::Interrupted => {
+                    ResumePoint::Nothing
+                }
+                _ if event.over => ResumePoint::Request,
                 _ => next,
             };
             (e, next)
@@ -366,33 +378,33 @@ impl Service {
     fn answered(
         &self,
         caller: &Caller,
-        request: Request,
-        frames: &mut Frames<Box<dyn Read + Send>>,
+        request: FileRequest,
+        frames: &mut FileFrameReader<Box<dyn Read + Send>>,
         output: &mut dyn Output,
-        event: &mut Event,
+        event: &mut AnsweredRequest,
         link: &dyn RequestChannel,
     ) -> Result<(), Error> {
-        if let Request::Tune(tuning) = &request {
-            return frames::send(output, &Frame::Tuned(link.tune(tuning)));
+        if let FileRequest::Tune(tuning) = &request {
+            return frames::send(output, &FileFrame::Tuned(link.tune(tuning)));
         }
         let path = CleanPath::read(&event.path)?;
         match request {
-            Request::Tune(_) => Ok(()),
-            Request::List { .. } => list::answer(self, caller, &path, output),
-            Request::Get { held, .. } => {
+            FileRequest::Tune(_) => Ok(()),
+            FileRequest::List { .. } => list::answer(self, caller, &path, output),
+            FileRequest::Get { held, .. } => {
                 get::answer(self, caller, &path, held, output, &mut event.bytes)
             }
-            Request::Put { size, .. } => {
+            FileRequest::Put { size, .. } => {
                 self.may_put()?;
                 put::answer(self, caller, &path, size, frames, output, event)
             }
-            Request::MakeFolder { .. } => {
+            FileRequest::MakeFolder { .. } => {
                 self.may_put()?;
                 self.quota.take(self.missing(&path).saturating_mul(quota::NAME_BYTES))?;
                 self.root
                     .create_dir_all(path.relative())
                     .map_err(|e| Error::file(&named(&path), &e))?;
-                frames::send(output, &Frame::Done)
+                frames::send(output, &FileFrame::Done)
             }
         }
     }
@@ -415,7 +427,7 @@ impl Service {
             return Ok(());
         }
         let line = "this server takes no files; its owner can start it with --allow-put";
-        Err(Error::new(Kind::ReadOnly, line))
+        Err(Error::new(ErrorKind::ReadOnly, line))
     }
 }
 
@@ -423,7 +435,7 @@ impl Service {
 pub fn refused(client: &PublicKey) -> Error {
     let key = narrows_peers::key::text(client);
     Error::new(
-        Kind::Refused,
+        ErrorKind::Refused,
         format!(
             "the server does not admit this client; its owner can add the key {key} to its list"
         ),

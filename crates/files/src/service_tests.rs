@@ -2,13 +2,13 @@
 
 use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replacing};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
-use crate::message::{EntryKind, Frame, HeldPrefix, Request};
+use crate::message::{EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
-use crate::stream::{Session, Stream};
+use crate::stream::{FileStream, Session};
 use crate::{TransferControl, frames};
 use narrows_peers::access::AllowList;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 fn path(text: &str) -> CleanPath {
     CleanPath::read(text).unwrap()
 }
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
+fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
     let e = result.unwrap_err();
     assert_eq!(e.line.lines().count(), 1, "{e}");
     e.kind
@@ -59,8 +59,8 @@ fn nothing_outside_the_root_is_read_or_written() {
     assert_eq!(std::fs::read(all.path().join("out/secret")).unwrap(), b"s");
     assert_eq!(std::fs::read_dir(all.path().join("out")).unwrap().count(), 1);
     for raw in ["../out/secret", "in/../../out/secret", "/etc/../..", "in/\0"] {
-        let e = raw_request(&memory, &Request::Get { path: raw.into(), held: None });
-        assert!(matches!(e.kind, Kind::BadPath | Kind::NotFound), "{raw}: {e}");
+        let e = raw_request(&memory, &FileRequest::Get { path: raw.into(), held: None });
+        assert!(matches!(e.kind, ErrorKind::BadPath | ErrorKind::NotFound), "{raw}: {e}");
     }
     // A link to a target below the root is served.
     get(&memory, &path("folder-in/file"), &dir, "a", &control()).unwrap();
@@ -80,11 +80,11 @@ fn nothing_outside_the_root_is_read_or_written() {
 }
 
 /// Sends a request that our client would not send; returns the error.
-fn raw_request(memory: &Memory, request: &Request) -> Error {
-    let Stream { input, mut output } = memory.open().unwrap();
+fn raw_request(memory: &Memory, request: &FileRequest) -> Error {
+    let FileStream { input, mut output } = memory.open().unwrap();
     output.write_all(&request.bytes()).unwrap();
     output.finish().unwrap();
-    frames::Frames::new(input).frame().unwrap_err()
+    frames::FileFrameReader::new(input).frame().unwrap_err()
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn pipes_and_devices_are_no_files_and_hold_nobody_up() {
     let memory = Memory::new(root.path(), puts());
     let here = tempfile::tempdir().unwrap();
     let dir = open(here.path());
-    assert_eq!(kind(get(&memory, &path("fifo"), &dir, "x", &control())), Kind::WrongType);
+    assert_eq!(kind(get(&memory, &path("fifo"), &dir, "x", &control())), ErrorKind::WrongType);
     std::fs::write(here.path().join("x"), "x").unwrap();
     assert_eq!(
         kind(put(&memory, &dir, Path::new("x"), &path("fifo"), &control())),
-        Kind::WrongType
+        ErrorKind::WrongType
     );
     assert_eq!(list(&memory, &CleanPath::root()).unwrap().hidden, 1);
 }
@@ -120,19 +120,31 @@ fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
     let memory = Memory::new(root.path(), Permits::default());
     let here = tempfile::tempdir().unwrap();
     let dir = open(here.path());
-    assert_eq!(kind(get(&memory, &path("none"), &dir, "x", &control())), Kind::NotFound);
-    assert_eq!(kind(get(&memory, &path("d"), &dir, "x", &control())), Kind::WrongType);
-    assert_eq!(kind(get(&memory, &path("f/x"), &dir, "x", &control())), Kind::WrongType);
-    assert_eq!(kind(list(&memory, &path("none"))), Kind::NotFound);
+    assert_eq!(kind(get(&memory, &path("none"), &dir, "x", &control())), ErrorKind::NotFound);
+    assert_eq!(kind(get(&memory, &path("d"), &dir, "x", &control())), ErrorKind::WrongType);
+    assert_eq!(kind(get(&memory, &path("f/x"), &dir, "x", &control())), ErrorKind::WrongType);
+    assert_eq!(kind(list(&memory, &path("none"))), ErrorKind::NotFound);
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
     std::fs::write(here.path().join("m"), "m").unwrap();
-    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("m"), &control())), Kind::ReadOnly);
-    assert_eq!(kind(make_folder(&memory, &path("new"))), Kind::ReadOnly);
-    assert_eq!(kind(put(&memory, &dir, Path::new("gone"), &path("m"), &control())), Kind::NotFound);
+    assert_eq!(
+        kind(put(&memory, &dir, Path::new("m"), &path("m"), &control())),
+        ErrorKind::ReadOnly
+    );
+    assert_eq!(kind(make_folder(&memory, &path("new"))), ErrorKind::ReadOnly);
+    assert_eq!(
+        kind(put(&memory, &dir, Path::new("gone"), &path("m"), &control())),
+        ErrorKind::NotFound
+    );
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
     let memory = Memory::new(root.path(), puts());
-    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("d"), &control())), Kind::WrongType);
-    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("no/m"), &control())), Kind::NotFound);
+    assert_eq!(
+        kind(put(&memory, &dir, Path::new("m"), &path("d"), &control())),
+        ErrorKind::WrongType
+    );
+    assert_eq!(
+        kind(put(&memory, &dir, Path::new("m"), &path("no/m"), &control())),
+        ErrorKind::NotFound
+    );
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
 }
 
@@ -145,9 +157,9 @@ fn only_clients_of_the_list_are_served_and_the_others_told_their_key() {
     list(&memory, &CleanPath::root()).unwrap();
     memory.client = [2; 32];
     let e = list(&memory, &CleanPath::root()).unwrap_err();
-    assert_eq!(e.kind, Kind::Refused);
+    assert_eq!(e.kind, ErrorKind::Refused);
     assert!(e.line.contains(&narrows_peers::key::text(&[2; 32])), "{e}");
-    assert_eq!(kind(make_folder(&memory, &path("x"))), Kind::Refused);
+    assert_eq!(kind(make_folder(&memory, &path("x"))), ErrorKind::Refused);
 }
 
 #[test]
@@ -198,7 +210,7 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     assert_eq!((again.moved, again.unchanged), (0, 5));
     assert_eq!(
         kind(get_tree(&memory, &path("new/er/top"), || Ok(open(back.path())), &control())),
-        Kind::WrongType
+        ErrorKind::WrongType
     );
 }
 
@@ -209,16 +221,16 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     let content = bytes(7, 100_000);
     std::fs::write(here.path().join("f"), &content).unwrap();
     // The older upload hangs: its client is gone, and its connection has not timed out.
-    let Stream { input, mut output } = memory.open().unwrap();
-    let request = Request::Put { path: "f".into(), size: 100_000 };
+    let FileStream { input, mut output } = memory.open().unwrap();
+    let request = FileRequest::Put { path: "f".into(), size: 100_000 };
     output.write_all(&request.bytes()).unwrap();
-    let mut old = frames::Frames::new(input);
+    let mut old = frames::FileFrameReader::new(input);
     assert!(matches!(
         old.frame().unwrap(),
-        Frame::Holding { held: HeldPrefix { bytes: 0, .. }, .. }
+        FileFrame::Holding { held: HeldPrefix { bytes: 0, .. }, .. }
     ));
-    frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
-    frames::send(output.as_mut(), &Frame::Data(&content[..50_000])).unwrap();
+    frames::send(output.as_mut(), &FileFrame::Start(0)).unwrap();
+    frames::send(output.as_mut(), &FileFrame::Data(&content[..50_000])).unwrap();
     while std::fs::metadata(root.path().join(upload_name("f", &[1; 32]))).map_or(0, |m| m.len())
         < 50_000
     {
@@ -227,8 +239,8 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     let done = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap();
     assert_eq!((done.held, done.moved), (50_000, 50_000));
     // Its further frames change nothing more.
-    let _ = frames::send(output.as_mut(), &Frame::Data(&content[..9]));
-    assert_eq!(old.frame().unwrap_err().kind, Kind::Superseded);
+    let _ = frames::send(output.as_mut(), &FileFrame::Data(&content[..9]));
+    assert_eq!(old.frame().unwrap_err().kind, ErrorKind::Superseded);
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
 }
 
@@ -244,7 +256,7 @@ fn a_client_that_is_stopped_keeps_what_it_has() {
         }
     });
     let e = get(&memory, &path("f"), &open(here.path()), "f", &stops).unwrap_err();
-    assert_eq!(e.kind, Kind::Interrupted);
+    assert_eq!(e.kind, ErrorKind::Interrupted);
     assert!(!here.path().join("f").exists() && here.path().join(part_name("f")).exists());
     let done = get(&memory, &path("f"), &open(here.path()), "f", &control()).unwrap();
     assert!(done.held > 0 && done.held + done.moved == 600_000);
@@ -256,11 +268,11 @@ fn whatever_a_client_sends_the_service_ends_and_stays_inside() {
     std::fs::write(root.path().join("f"), "f").unwrap();
     let memory = Memory::new(root.path(), puts());
     for seed in 0..300 {
-        let Stream { mut input, mut output } = memory.open().unwrap();
+        let FileStream { mut input, mut output } = memory.open().unwrap();
         let mut noise = match random_key(seed, 0, 4) {
             0 => Vec::new(),
-            1 => Request::Put { path: "p".into(), size: random_key(seed, 1, 100) }.bytes(),
-            2 => Request::Get { path: "f".into(), held: None }.bytes(),
+            1 => FileRequest::Put { path: "p".into(), size: random_key(seed, 1, 100) }.bytes(),
+            2 => FileRequest::Get { path: "f".into(), held: None }.bytes(),
             _ => vec![b'N', b'F', 1],
         };
         noise.extend(bytes(seed, random_key(seed, 2, 300) as usize));
@@ -279,7 +291,7 @@ fn whatever_a_client_sends_the_service_ends_and_stays_inside() {
 struct Liar(Vec<u8>);
 
 impl Session for Liar {
-    fn open(&self) -> Result<Stream, Error> {
+    fn open(&self) -> Result<FileStream, Error> {
         let (ours, mut theirs) = pair(i64::MAX);
         let lies = self.0.clone();
         std::thread::spawn(move || {
@@ -294,7 +306,7 @@ impl Session for Liar {
     }
 }
 
-fn framed(list: &[Frame<'_>]) -> Vec<u8> {
+fn framed(list: &[FileFrame<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     list.iter().for_each(|f| frames::write(&mut out, f).unwrap());
     out
@@ -302,16 +314,20 @@ fn framed(list: &[Frame<'_>]) -> Vec<u8> {
 
 #[test]
 fn a_server_that_lies_leaves_nothing_under_the_final_name() {
-    let begin = |size| Frame::Begin { start: 0, size };
+    let begin = |size| FileFrame::Begin { start: 0, size };
     let right = *blake3::hash(b"abc").as_bytes();
     for (i, lies) in [
-        framed(&[begin(3), Frame::Data(b"abc"), Frame::End([0; 32])]),
-        framed(&[begin(3), Frame::Data(b"abcd"), Frame::End(right)]),
-        framed(&[begin(3), Frame::Data(b"ab"), Frame::End(right)]),
-        framed(&[begin(3), Frame::Data(b"abc")]),
-        framed(&[Frame::Begin { start: 2, size: 3 }, Frame::Data(b"c"), Frame::End(right)]),
-        framed(&[Frame::Data(b"abc"), Frame::End(right)]),
-        framed(&[Frame::Done]),
+        framed(&[begin(3), FileFrame::Data(b"abc"), FileFrame::End([0; 32])]),
+        framed(&[begin(3), FileFrame::Data(b"abcd"), FileFrame::End(right)]),
+        framed(&[begin(3), FileFrame::Data(b"ab"), FileFrame::End(right)]),
+        framed(&[begin(3), FileFrame::Data(b"abc")]),
+        framed(&[
+            FileFrame::Begin { start: 2, size: 3 },
+            FileFrame::Data(b"c"),
+            FileFrame::End(right),
+        ]),
+        framed(&[FileFrame::Data(b"abc"), FileFrame::End(right)]),
+        framed(&[FileFrame::Done]),
         vec![2, 0xff, 0xff, 0xff],
         Vec::new(),
     ]
@@ -337,8 +353,8 @@ fn names_of_a_server_that_lead_elsewhere_are_left_out() {
     };
     let names = ["../x", "a/b", "..", "", ".f.narrows-part", "\0"];
     let lies = framed(&[
-        Frame::Listed(names.iter().map(|n| entry(n)).collect()),
-        Frame::ListEnd { folder: true, hidden: 1 },
+        FileFrame::Listed(names.iter().map(|n| entry(n)).collect()),
+        FileFrame::ListEnd { folder: true, hidden: 1 },
     ]);
     let done =
         get_tree(&Liar(lies), &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap();

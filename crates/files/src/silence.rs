@@ -1,7 +1,7 @@
 //! Limit on a peer's silence. Traffic in either direction counts, because the sender of a large file receives little
 //! meanwhile.
 
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl Silence {
         let quiet = waiting_since.elapsed().min(self.begun.elapsed().saturating_sub(moved));
         (quiet >= self.limit).then(|| {
             let line = format!("the other end was silent for {} s", self.limit.as_secs());
-            Error::new(Kind::Cut, line)
+            Error::new(ErrorKind::Cut, line)
         })
     }
 }
@@ -58,6 +58,6 @@ mod tests {
         silence.clone().moved();
         assert!(silence.over(long_ago).is_none());
         silence.limit = Duration::ZERO;
-        assert_eq!(silence.over(long_ago).unwrap().kind, Kind::Cut);
+        assert_eq!(silence.over(long_ago).unwrap().kind, ErrorKind::Cut);
     }
 }

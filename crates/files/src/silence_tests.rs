@@ -3,17 +3,17 @@
 use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, list, make_folder, put};
 use crate::frames;
-use crate::message::{Frame, Request};
+use crate::message::{FileFrame, FileRequest};
 use crate::path::CleanPath;
-use crate::rrtp::{Connect, Expect, RrtpSession};
+use crate::rrtp::{Expect, RrtpSession, SessionOptions};
 use crate::service::{Permits, Service};
-use crate::stream::{Session, Stream};
-use crate::tcp::{Server, TcpSession};
+use crate::stream::{FileStream, Session};
+use crate::tcp::{TcpServer, TcpSession};
 use crate::{ProgressEvent, TransferControl};
 use narrows_base::{Rate, Spec};
 use narrows_net::endpoint::connection;
 use narrows_net::{Endpoint, Options, block_on};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_transport::endpoint::Clients;
 use narrows_transport::{Preset, Protocol};
@@ -31,7 +31,7 @@ fn path(text: &str) -> CleanPath {
 }
 
 fn is_silent(e: &Error) {
-    assert!(e.kind == Kind::Cut && e.line.contains("silent"), "{e}");
+    assert!(e.kind == ErrorKind::Cut && e.line.contains("silent"), "{e}");
 }
 
 /// A server whose host acknowledges all packets, while its service sends no answer.
@@ -59,7 +59,10 @@ fn a_server_that_lives_and_says_nothing_is_given_up_over_rrtp() {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let server = silent_server();
     let expect = Expect::Key(*Identity::new([3; 32]).unwrap().public());
-    let how = Connect { silence: SHORT, ..Connect::new(expect, connection(protocol), &NEVER) };
+    let how = SessionOptions {
+        silence: SHORT,
+        ..SessionOptions::new(expect, connection(protocol), &NEVER)
+    };
     let ours = Identity::new([4; 32]).unwrap();
     let session =
         RrtpSession::connect(&server.ip().to_string(), server.port(), &ours, how).unwrap();
@@ -83,7 +86,7 @@ fn serve_tcp(root: &Path) -> SocketAddr {
     let permits = Permits { put: true, ..Permits::default() };
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let any = "127.0.0.1:0".parse().unwrap();
-    let server = Server::bind(any, Identity::new([3; 32]).unwrap(), service).unwrap();
+    let server = TcpServer::bind(any, Identity::new([3; 32]).unwrap(), service).unwrap();
     let address = server.address().unwrap();
     std::thread::spawn(move || server.run());
     address
@@ -144,16 +147,16 @@ fn an_upload_that_lasts_longer_than_a_silence_may_ends_well() {
 fn a_server_that_takes_an_upload_says_that_it_is_at_work() {
     let root = tempfile::tempdir().unwrap();
     let memory = Memory::new(root.path(), Permits { put: true, ..Permits::default() });
-    let Stream { mut input, mut output } = memory.open().unwrap();
-    output.write_all(&Request::Put { path: "f".into(), size: 100 }.bytes()).unwrap();
+    let FileStream { mut input, mut output } = memory.open().unwrap();
+    output.write_all(&FileRequest::Put { path: "f".into(), size: 100 }.bytes()).unwrap();
     // The HOLDING frame.
     input.read_exact(&mut [0; 4 + 41]).unwrap();
-    frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
+    frames::send(output.as_mut(), &FileFrame::Start(0)).unwrap();
     for _ in 0..2 {
-        frames::send(output.as_mut(), &Frame::Data(b"some")).unwrap();
+        frames::send(output.as_mut(), &FileFrame::Data(b"some")).unwrap();
         std::thread::sleep(frames::WAIT_EVERY + Duration::from_millis(100));
     }
-    frames::send(output.as_mut(), &Frame::Data(b"more")).unwrap();
+    frames::send(output.as_mut(), &FileFrame::Data(b"more")).unwrap();
     let mut said = [9; 4];
     input.read_exact(&mut said).unwrap();
     assert_eq!(said, [0; 4], "WAIT has no length");

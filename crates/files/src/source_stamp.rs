@@ -3,7 +3,7 @@
 
 use cap_std::fs::File;
 use cap_std::time::SystemTime;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 
 /// Attributes that change when a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,14 +33,14 @@ impl SourceStamp {
             let line = format!(
                 "{what}: became shorter while it was sent; run the command again when no program writes it"
             );
-            return Err(Error::new(Kind::Changed, line));
+            return Err(Error::new(ErrorKind::Changed, line));
         }
         // A file that has grown counts as appended to: its first bytes are assumed unchanged.
         if now.size == self.size && now != *self {
             let line = format!(
                 "{what}: was written over while it was sent; run the command again when no program writes it"
             );
-            return Err(Error::new(Kind::Changed, line));
+            return Err(Error::new(ErrorKind::Changed, line));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::client::{get, get_tree, list, put, put_tree};
 use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
 use crate::{ProgressEvent, TransferControl};
-use narrows_peers::error::Kind;
+use narrows_peers::error::ErrorKind;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -130,7 +130,7 @@ fn a_file_that_becomes_shorter_or_is_written_over_is_said_to_be() {
         });
         let e = put(&server, &open(here.path()), Path::new("log"), &path("log"), &control);
         let e = e.unwrap_err();
-        assert!(e.kind == Kind::Changed && e.line.contains(said), "{e}");
+        assert!(e.kind == ErrorKind::Changed && e.line.contains(said), "{e}");
         assert!(!there.path().join("log").exists());
     }
 }

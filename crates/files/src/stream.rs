@@ -23,7 +23,7 @@ pub trait Output: Write + Send {
 }
 
 /// Both halves of a stream.
-pub struct Stream {
+pub struct FileStream {
     /// Bytes from the peer. Its end is authentic: a cut connection is an error.
     pub input: Box<dyn Read + Send>,
     /// Bytes to the peer.
@@ -36,12 +36,12 @@ pub trait Session: Send + Sync {
     ///
     /// # Errors
     /// The server is unreachable, has the wrong key, or another error before the first byte.
-    fn open(&self) -> Result<Stream, Error>;
+    fn open(&self) -> Result<FileStream, Error>;
     /// Opens a stream and sends this repeatable request, which may leave before the connection is established.
     ///
     /// # Errors
     /// As [`open`](Session::open), and errors of sending.
-    fn ask(&self, request: &[u8]) -> Result<Stream, Error> {
+    fn ask(&self, request: &[u8]) -> Result<FileStream, Error> {
         let mut stream = self.open()?;
         stream
             .output

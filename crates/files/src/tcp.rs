@@ -5,16 +5,16 @@ mod noise;
 mod server;
 mod socket;
 
-pub use server::Server;
+pub use server::TcpServer;
 
 use crate::busy::{Patience, ServerSignals};
 use crate::silence::SILENCE;
-use crate::stream::{Session, Stream};
+use crate::stream::{FileStream, Session};
 use crate::until::Until;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_wire::noise::PublicKey;
-use socket::Socket;
+use socket::TcpSocket;
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Mutex;
@@ -62,7 +62,9 @@ impl TcpSession {
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let addresses: Vec<SocketAddr> = (host, port)
             .to_socket_addrs()
-            .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?
+            .map_err(|_| {
+                Error::new(ErrorKind::Unreachable, format!("{host}: no such host is known"))
+            })?
             .collect();
         if let Some(name) = &congestion {
             socket::check_congestion_name(name)?;
@@ -95,7 +97,7 @@ impl TcpSession {
         let mut patience = Patience::new(Instant::now(), self.busy);
         loop {
             let e = match work() {
-                Err(e) if e.kind == Kind::Busy => e,
+                Err(e) if e.kind == ErrorKind::Busy => e,
                 other => return other,
             };
             let (is_busy, moved) = self.signals.take();
@@ -135,22 +137,22 @@ impl TcpSession {
             None => "the name has no address",
             _ => "the connection failed",
         };
-        Err(Error::new(Kind::Unreachable, format!("{}: {why}", self.server)))
+        Err(Error::new(ErrorKind::Unreachable, format!("{}: {why}", self.server)))
     }
 }
 
 impl Session for TcpSession {
-    fn open(&self) -> Result<Stream, Error> {
+    fn open(&self) -> Result<FileStream, Error> {
         let tcp = self.connect()?;
         let socket =
-            Socket::new(tcp, Until::Stopped(self.stop), self.silence).map_err(Error::stream)?;
+            TcpSocket::new(tcp, Until::Stopped(self.stop), self.silence).map_err(Error::stream)?;
         if let Some(name) = &self.congestion {
             socket.set_congestion(name)?;
         }
         let stream =
             noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
                 // The error of a wrong key already names the server.
-                .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })?;
+                .map_err(|e| if e.kind == ErrorKind::WrongKey { e } else { e.at(&self.server) })?;
         Ok(self.signals.observe(stream))
     }
 

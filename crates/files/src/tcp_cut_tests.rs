@@ -4,9 +4,9 @@
 use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list};
 use crate::service::{Permits, Service};
-use crate::tcp::{Server, TcpSession};
+use crate::tcp::{TcpServer, TcpSession};
 use crate::{CleanPath, Error};
-use narrows_peers::error::Kind;
+use narrows_peers::error::ErrorKind;
 use narrows_peers::key::Identity;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ fn serve(root: &Path) -> (Arc<Service>, SocketAddr) {
     let service = Arc::new(Service::new(root, Permits::default(), |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
-    let server = Server::bind(any, identity, Arc::clone(&service)).unwrap();
+    let server = TcpServer::bind(any, identity, Arc::clone(&service)).unwrap();
     let address = server.address().unwrap();
     std::thread::spawn(move || server.run());
     (service, address)
@@ -95,7 +95,10 @@ fn served(service: &Service, server: SocketAddr) {
 }
 
 fn clear(e: &Error, what: &str) {
-    assert!(matches!(e.kind, Kind::Cut | Kind::Unreachable | Kind::Protocol), "{what}: {e}");
+    assert!(
+        matches!(e.kind, ErrorKind::Cut | ErrorKind::Unreachable | ErrorKind::Protocol),
+        "{what}: {e}"
+    );
     assert!(!e.line.is_empty() && e.line.lines().count() == 1, "{what}: {e}");
 }
 

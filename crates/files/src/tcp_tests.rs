@@ -3,9 +3,9 @@
 use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list, put};
 use crate::service::{Permits, Service};
-use crate::tcp::{Accept, Server, TcpSession};
+use crate::tcp::{Accept, TcpServer, TcpSession};
 use crate::{CleanPath, Error};
-use narrows_peers::error::Kind;
+use narrows_peers::error::ErrorKind;
 use narrows_peers::key::Identity;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ fn serve(root: &Path) -> SocketAddr {
     let permits = Permits { put: true, overwrite: true, ..Permits::default() };
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), identity, service).unwrap();
+    let server = TcpServer::bind("127.0.0.1:0".parse().unwrap(), identity, service).unwrap();
     let address = server.address().unwrap();
     std::thread::spawn(move || server.run());
     address
@@ -52,10 +52,10 @@ fn files_go_both_ways_across_many_changes_of_keys() {
 #[test]
 fn a_server_with_another_key_learns_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let wrong: Accept = Box::new(|_| Err(Error::new(Kind::WrongKey, "another key")));
+    let wrong: Accept = Box::new(|_| Err(Error::new(ErrorKind::WrongKey, "another key")));
     let session = session(serve(root.path()), None, wrong).unwrap();
     let e = list(&session, &CleanPath::root()).unwrap_err();
-    assert_eq!(e.kind, Kind::WrongKey);
+    assert_eq!(e.kind, ErrorKind::WrongKey);
 }
 
 #[test]
@@ -64,11 +64,11 @@ fn who_is_not_there_no_server_or_of_another_version_is_named() {
     let gone = free.local_addr().unwrap();
     drop(free);
     let e = list(&session(gone, None, anybody()).unwrap(), &CleanPath::root()).unwrap_err();
-    assert!(e.kind == Kind::Unreachable && e.line.contains("nobody listens"), "{e}");
+    assert!(e.kind == ErrorKind::Unreachable && e.line.contains("nobody listens"), "{e}");
     for (answer, kind, hint) in [
-        (&b"HTTP/1.1 400"[..], Kind::Unreachable, "no narrows server"),
-        (b"", Kind::Unreachable, "hung up"),
-        (b"NRWT\x07", Kind::Version, "version 7"),
+        (&b"HTTP/1.1 400"[..], ErrorKind::Unreachable, "no narrows server"),
+        (b"", ErrorKind::Unreachable, "hung up"),
+        (b"NRWT\x07", ErrorKind::Version, "version 7"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
@@ -122,7 +122,7 @@ fn a_changed_or_missing_byte_is_noticed() {
         let session = session(proxy, None, anybody()).unwrap();
         let path = CleanPath::read("f").unwrap();
         let e = get(&session, &path, &open(here.path()), "f", &control()).unwrap_err();
-        assert_eq!(e.kind, Kind::Cut, "byte {at}: {e}");
+        assert_eq!(e.kind, ErrorKind::Cut, "byte {at}: {e}");
         assert!(!here.path().join("f").exists());
     }
 }
@@ -137,6 +137,6 @@ fn the_kernels_congestion_control_is_chosen_or_named_as_missing() {
     list(&reno, &CleanPath::root()).unwrap();
     let renno = session(server, Some("renno"), anybody()).unwrap();
     let e = list(&renno, &CleanPath::root()).unwrap_err();
-    assert!(e.kind == Kind::Input && e.line.contains("renno"), "{e}");
+    assert!(e.kind == ErrorKind::Input && e.line.contains("renno"), "{e}");
     assert!(session(server, Some("a b"), anybody()).is_err());
 }

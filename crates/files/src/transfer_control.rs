@@ -91,7 +91,7 @@ impl TransferControl {
     /// Fails if the user has stopped the transfer.
     ///
     /// # Errors
-    /// [`Kind::Interrupted`](crate::Kind::Interrupted).
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted).
     pub fn check(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::SeqCst) { Err(Error::interrupted()) } else { Ok(()) }
     }
@@ -109,7 +109,7 @@ impl TransferControl {
     /// Waits until `bytes` fit the rate limit.
     ///
     /// # Errors
-    /// [`Kind::Interrupted`](crate::Kind::Interrupted).
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted).
     pub fn pass(&self, bytes: usize) -> Result<(), Error> {
         self.cap.pass(bytes, || self.check())
     }

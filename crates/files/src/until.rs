@@ -1,6 +1,6 @@
 //! Conditions that end a stream's blocking reads and writes.
 
-use crate::requests::View;
+use crate::requests::SlotView;
 use narrows_peers::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
@@ -11,7 +11,7 @@ pub(crate) enum Until {
     /// The user stops the transfer.
     Stopped(&'static AtomicBool),
     /// The request's slot is revoked.
-    GivenUp(View),
+    GivenUp(SlotView),
     /// Only the end of the connection itself.
     HungUp,
 }

@@ -2,7 +2,7 @@
 
 use crate::path::CleanPath;
 use narrows_base::SpecError;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use narrows_peers::key;
 use narrows_wire::noise::PublicKey;
 use std::fmt;
@@ -50,7 +50,7 @@ const FORM: &str = "an address has the form rrtp://HOST:PORT/PATH or tcp://HOST:
 
 fn bad(text: &str, why: &str) -> Error {
     let short: String = text.chars().take(120).collect();
-    Error::new(Kind::Input, format!("'{}': {why}", shown(&short)))
+    Error::new(ErrorKind::Input, format!("'{}': {why}", shown(&short)))
 }
 
 impl Url {
@@ -65,7 +65,7 @@ impl Url {
             "tcp" => Scheme::Tcp,
             _ => {
                 let e = SpecError::unknown("scheme", &shown(scheme), &["rrtp", "tcp"]);
-                return Err(Error::new(Kind::Input, format!("{e}; {FORM}")));
+                return Err(Error::new(ErrorKind::Input, format!("{e}; {FORM}")));
             }
         };
         let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -75,7 +75,7 @@ impl Url {
         };
         let (host, port) = host_port(place).map_err(|why| bad(text, &why))?;
         let decoded = decoded(path).map_err(|why| bad(text, why))?;
-        let path = CleanPath::read(&decoded).map_err(|e| Error::new(Kind::Input, e.line))?;
+        let path = CleanPath::read(&decoded).map_err(|e| Error::new(ErrorKind::Input, e.line))?;
         let folder = path.is_root() || decoded.ends_with('/');
         Ok(Url { scheme, key, host, port, path, folder })
     }

@@ -37,7 +37,7 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         ("tcp://a b/x", "no host's name"),
     ] {
         let e = Url::read(text).unwrap_err();
-        assert!(e.kind == Kind::Input && e.line.contains(hint), "{text}: {e}");
+        assert!(e.kind == ErrorKind::Input && e.line.contains(hint), "{text}: {e}");
         assert_eq!(e.line.lines().count(), 1);
     }
 }

@@ -1,11 +1,11 @@
 //! Reads an input in pieces.
 
 /// The rest of the input.
-pub struct Bytes<'a>(&'a [u8]);
+pub struct FuzzInput<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
-    pub fn new(bytes: &'a [u8]) -> Bytes<'a> {
-        Bytes(bytes)
+impl<'a> FuzzInput<'a> {
+    pub fn new(bytes: &'a [u8]) -> FuzzInput<'a> {
+        FuzzInput(bytes)
     }
     pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;

@@ -2,14 +2,14 @@
 //! modifies, drops and forges datagrams, and lets time pass. No panic; both endpoints stay within their limits, become
 //! idle, and report a consistent sequence of events for each connection.
 
-use crate::bytes::Bytes;
+use crate::bytes::FuzzInput;
 use narrows_base::{Duration, Spec, Time};
-use narrows_transport::connection::{ConnectionConfig, Event};
+use narrows_transport::connection::{ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
-    Clients, Connect, EarlyData, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
-    ServerKey,
+    Clients, ConnectRequest, EarlyData, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle,
+    Permit, ServerKey,
 };
-use narrows_transport::streams::Limits;
+use narrows_transport::streams::FlowControlLimits;
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,9 +22,9 @@ const FLYING: usize = 64;
 /// Source, destination, bytes.
 type Flying = (SocketAddr, SocketAddr, Vec<u8>);
 
-struct Counting(u64);
+struct CountingEntropy(u64);
 
-impl Entropy for Counting {
+impl Entropy for CountingEntropy {
     fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -49,7 +49,7 @@ fn connection() -> ConnectionConfig {
         first_datagram: 1200,
         idle_timeout: Duration::from_secs(30),
         keep_alive: Duration::ZERO,
-        limits: Limits { data: 1 << 16, stream: 1 << 14, both: 4, one_way: 4 },
+        limits: FlowControlLimits { data: 1 << 16, stream: 1 << 14, both: 4, one_way: 4 },
         send_buffer: 1 << 14,
         turn_bytes: 0,
         max_message: 1000,
@@ -60,15 +60,15 @@ fn connection() -> ConnectionConfig {
     }
 }
 
-struct End {
+struct FuzzedEnd {
     endpoint: Endpoint,
     address: SocketAddr,
     /// Events of each connection: connected, closed.
     events: BTreeMap<Handle, (bool, bool)>,
 }
 
-impl End {
-    fn new(n: u8, clients: Clients) -> End {
+impl FuzzedEnd {
+    fn new(n: u8, clients: Clients) -> FuzzedEnd {
         let mut limits = EndpointLimits::new(CONNECTIONS);
         limits.handshakes = 3;
         let config = EndpointConfig {
@@ -81,8 +81,8 @@ impl End {
             early_data: true,
             local_port: 7,
         };
-        End {
-            endpoint: Endpoint::new(config, Box::new(Counting(u64::from(n)))),
+        FuzzedEnd {
+            endpoint: Endpoint::new(config, Box::new(CountingEntropy(u64::from(n)))),
             address: SocketAddr::from(([192, 0, 2, n], 7)),
             events: BTreeMap::new(),
         }
@@ -103,8 +103,8 @@ impl End {
             let (connected, closed) = self.events.entry(handle).or_default();
             assert!(!*closed, "{event:?} after the end");
             match event {
-                Event::Connected(_) => assert!(!std::mem::replace(connected, true)),
-                Event::Closed(_) => *closed = true,
+                ConnectionEvent::Connected(_) => assert!(!std::mem::replace(connected, true)),
+                ConnectionEvent::Closed(_) => *closed = true,
                 _ => assert!(*connected, "{event:?} before the beginning"),
             }
         }
@@ -114,9 +114,9 @@ impl End {
 
 /// Runs one input.
 pub fn run(bytes: &[u8]) {
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = FuzzInput::new(bytes);
     let mut now = Time::from_secs_f64(100.0);
-    let mut ends = [End::new(0, Clients::Any), End::new(1, Clients::None)];
+    let mut ends = [FuzzedEnd::new(0, Clients::Any), FuzzedEnd::new(1, Clients::None)];
     let server = ends[0].address;
     let mut flying: VecDeque<Flying> = VecDeque::new();
     let mut steps = 0;
@@ -131,7 +131,7 @@ pub fn run(bytes: &[u8]) {
             1 => {
                 let right = KEYS.with(|keys| *keys[0].public());
                 let is_known = arg & 2 != 0;
-                let connect = Connect {
+                let connect = ConnectRequest {
                     remote: server,
                     server_key: if is_known { ServerKey::Is(right) } else { ServerKey::Any },
                     suite: Suite::ALL[usize::from(arg % 2)],

@@ -3,7 +3,7 @@
 
 use narrows_wire::bytes::Sink;
 use narrows_wire::frame::REPAIR;
-use narrows_wire::{Frame, FrameWriter, Frames, Repair};
+use narrows_wire::{Frame, FrameWriter, Frames, RepairFields};
 
 /// Runs one input.
 pub fn run(bytes: &[u8]) {
@@ -21,12 +21,12 @@ pub fn run(bytes: &[u8]) {
             assert!(report.missing().count() <= report.runs.iter().count());
         }
         if let Frame::Extension { kind: REPAIR, body } = frame
-            && let Ok(repair) = Repair::read(body)
+            && let Ok(repair) = RepairFields::read(body)
         {
             assert!(repair.numbers(1 << 40).all(|n| n < 1 << 40));
             let mut again = vec![0; repair.len()];
             repair.write(&mut Sink::new(&mut again)).expect("it has room");
-            assert_eq!(Repair::read(&again), Ok(repair));
+            assert_eq!(RepairFields::read(&again), Ok(repair));
         }
     }
     // Lengths are added, and integers may become shorter: twice the size suffices.

@@ -2,19 +2,19 @@
 //! and both ends store and send no more than arrived.
 
 use narrows_base::{Duration, Time};
-use narrows_media::frames::Frames;
+use narrows_media::frames::FrameCounter;
 use narrows_media::hello::{HELLO, LATENCIES, STATUS, read_hello, read_status, status};
 use narrows_media::layered::Layered;
-use narrows_media::packet::{Message, ask, read};
+use narrows_media::packet::{MediaMessage, ask, read};
 use narrows_media::repair;
-use narrows_media::sender::Path;
-use narrows_media::shown::Layers;
+use narrows_media::sender::PathMeasurements;
+use narrows_media::shown::LayerStatistics;
 
 /// Runs one input.
 pub fn run(bytes: &[u8]) {
     match read(bytes) {
-        Some(Message::Data(data)) => assert_eq!(data.bytes(), bytes),
-        Some(Message::Ask(runs)) => assert_eq!(ask(&runs), bytes),
+        Some(MediaMessage::Data(data)) => assert_eq!(data.bytes(), bytes),
+        Some(MediaMessage::Ask(runs)) => assert_eq!(ask(&runs), bytes),
         None => {}
     }
     if let Some((words, _)) = bytes.split_first_chunk::<HELLO>() {
@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
     }
     let repair = repair::read(bytes);
     assert!(repair.is_none_or(|repair| usize::from(repair.parts) <= repair::MAX_PARTS));
-    Frames::default().on_datagram(bytes);
+    FrameCounter::default().on_datagram(bytes);
     let _ = narrows_media::rate_http::judge(bytes);
     exchange(bytes);
 }
@@ -33,10 +33,11 @@ pub fn run(bytes: &[u8]) {
 /// The input as messages to both ends, each after its length, with a millisecond between them.
 fn exchange(mut bytes: &[u8]) {
     let delay = Duration::from_millis(100);
-    let (mut receiver, mut sender) = (Layers::new(2, delay), Layered::new(&[1e6, 1e6], delay));
+    let (mut receiver, mut sender) =
+        (LayerStatistics::new(2, delay), Layered::new(&[1e6, 1e6], delay));
     let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
     // Repeats would be too late, and packets are lost: the sender adds redundancy.
-    let path = Path { srtt: delay + delay, min_rtt: delay + delay, loss: 0.1 };
+    let path = PathMeasurements { srtt: delay + delay, min_rtt: delay + delay, loss: 0.1 };
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(rest.len().min((*length).into()));
         bytes = rest;

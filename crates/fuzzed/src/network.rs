@@ -3,7 +3,7 @@
 use narrows_files::TransferControl;
 use narrows_files::message::Tuning;
 use narrows_files::service::RequestChannel;
-use narrows_files::stream::{Output, Session, Stream};
+use narrows_files::stream::{FileStream, Output, Session};
 use narrows_peers::Error;
 use std::io::{self, Cursor, Read, Write};
 use std::sync::atomic::AtomicBool;
@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that an end sent.
 #[derive(Clone, Default)]
-pub struct Said(Arc<Mutex<Vec<u8>>>);
+pub struct SentBytes(Arc<Mutex<Vec<u8>>>);
 
-impl Said {
+impl SentBytes {
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Write for Said {
+impl Write for SentBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
         Ok(bytes.len())
@@ -29,7 +29,7 @@ impl Write for Said {
     }
 }
 
-impl Output for Said {
+impl Output for SentBytes {
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -46,9 +46,9 @@ impl Read for Pieces {
 }
 
 /// A stream that reads these bytes, and stores the bytes written to it.
-pub fn stream(bytes: &[u8], said: &Said) -> Stream {
+pub fn stream(bytes: &[u8], said: &SentBytes) -> FileStream {
     let piece = 1 + bytes.len() % 7 * 100;
-    Stream {
+    FileStream {
         input: Box::new(Pieces(Cursor::new(bytes.to_vec()), piece)),
         output: Box::new(said.clone()),
     }
@@ -64,7 +64,7 @@ impl Hostile {
 }
 
 impl Session for Hostile {
-    fn open(&self) -> Result<Stream, Error> {
+    fn open(&self) -> Result<FileStream, Error> {
         let mut rest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let length = match rest.get(..2) {
             Some(&[a, b]) => usize::from(u16::from_be_bytes([a, b])),
@@ -73,7 +73,7 @@ impl Session for Hostile {
         let head = rest.len().min(2);
         let end = rest.len().min(2 + length);
         let part: Vec<u8> = rest.drain(..end).skip(head).collect();
-        Ok(stream(&part, &Said::default()))
+        Ok(stream(&part, &SentBytes::default()))
     }
     fn protocol(&self) -> String {
         "hostile".into()

@@ -5,7 +5,7 @@ use narrows_wire::cookie::Cookie;
 use narrows_wire::noise::early::EarlyMessage;
 use narrows_wire::{
     ClientHandshake, ConnectionId, EarlyHandshake, EarlyRequest, Established, Frames, Hello,
-    Packet, Params, ServerHandshake, StaticKey, Suite, Token,
+    Params, ParsedPacket, ServerHandshake, StaticKey, Suite, Token,
 };
 use std::cell::RefCell;
 
@@ -26,15 +26,17 @@ fn ends() -> Ends {
     let client = |seed| {
         ClientHandshake::new(Suite::Aes256Gcm, [0; 16], &cookie, &key, seed).expect("a START")
     };
-    let server = |start: &[u8]| match Packet::read(start) {
-        Ok(Packet::Start(start)) => {
+    let server = |start: &[u8]| match ParsedPacket::read(start) {
+        Ok(ParsedPacket::Start(start)) => {
             ServerHandshake::new(&start, &key, [4; 32], &hello()).expect("a START-ECHO")
         }
         other => panic!("no START: {other:?}"),
     };
     let mut first = client([3; 32]);
     let answer = server(first.start());
-    let Ok(Packet::StartEcho(echo)) = Packet::read(answer.start_echo()) else { panic!("no echo") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(answer.start_echo()) else {
+        panic!("no echo")
+    };
     let (open, _) = first.on_start_echo(&echo, &hello(), |_| true).expect("an authentic answer");
     let waiting_client = client([5; 32]);
     let waiting_server = server(waiting_client.start());
@@ -67,15 +69,15 @@ thread_local! {
 pub fn run(bytes: &[u8]) {
     let _ = Hello::read(bytes);
     ENDS.with_borrow_mut(|ends| {
-        match Packet::read(bytes) {
-            Ok(Packet::Start(start)) => {
+        match ParsedPacket::read(bytes) {
+            Ok(ParsedPacket::Start(start)) => {
                 let key = StaticKey::new([1; 32]).expect("a key");
                 let _ = ServerHandshake::new(&start, &key, [4; 32], &hello());
             }
-            Ok(Packet::StartEcho(echo)) => {
+            Ok(ParsedPacket::StartEcho(echo)) => {
                 assert!(ends.waiting_client.on_start_echo(&echo, &hello(), |_| true).is_err());
             }
-            Ok(Packet::EarlyStart(start)) => {
+            Ok(ParsedPacket::EarlyStart(start)) => {
                 let key = StaticKey::new([1; 32]).expect("a key");
                 if let Ok(request) = EarlyRequest::read(&start, &key, [4; 32]) {
                     assert_eq!(
@@ -87,11 +89,13 @@ pub fn run(bytes: &[u8]) {
                     assert!(request.accept(&hello()).is_ok());
                 }
             }
-            Ok(Packet::EarlyEcho(echo)) => {
+            Ok(ParsedPacket::EarlyEcho(echo)) => {
                 assert!(ends.waiting_early.on_early_echo(&echo).is_err());
             }
-            Ok(Packet::Finish(finish)) => assert!(ends.waiting_server.on_finish(&finish).is_err()),
-            Ok(Packet::Version { spoken, .. }) => assert!(spoken.iter().count() <= 8),
+            Ok(ParsedPacket::Finish(finish)) => {
+                assert!(ends.waiting_server.on_finish(&finish).is_err())
+            }
+            Ok(ParsedPacket::Version { spoken, .. }) => assert!(spoken.iter().count() <= 8),
             _ => {}
         }
         assert!(ends.open.opener.open(&mut bytes.to_vec()).is_err());

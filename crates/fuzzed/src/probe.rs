@@ -2,15 +2,15 @@
 //! encoded and decoded again unchanged.
 
 use narrows_base::{Duration, Time};
-use narrows_probe::frames::{Frame, FrameReader, MAX_FRAME, MAX_PACKETS};
-use narrows_probe::{Arrival, MAX_BYTES, Observed, Probe};
+use narrows_probe::frames::{FrameReader, MAX_FRAME, MAX_PACKETS, ProbeFrame};
+use narrows_probe::{MAX_BYTES, Probe, TrainArrival, TrainObservation};
 
 /// Runs one input: as frames, and as the arrivals of each train of a probe.
 pub fn run(bytes: &[u8]) {
     let mut reader = FrameReader::default();
     reader.push(bytes);
     while let Ok(Some(frame)) = reader.next_frame() {
-        if let Frame::Report { arrivals, .. } = &frame {
+        if let ProbeFrame::Report { arrivals, .. } = &frame {
             assert!(arrivals.len() <= MAX_PACKETS as usize);
         }
         let written = frame.bytes();
@@ -19,7 +19,7 @@ pub fn run(bytes: &[u8]) {
         again.push(&written);
         // A reason may be longer after invalid UTF-8 was replaced; all else is equal.
         match (again.next_frame(), &frame) {
-            (Ok(Some(Frame::Refused { .. })), Frame::Refused { .. }) => {}
+            (Ok(Some(ProbeFrame::Refused { .. })), ProbeFrame::Refused { .. }) => {}
             (other, _) => assert_eq!(other, Ok(Some(frame))),
         }
     }
@@ -46,14 +46,14 @@ fn estimate(bytes: &[u8]) {
         *way += u64::from(packets) * u64::from(step.train.bytes);
         let sent = (0..u64::from(packets)).map(|i| now.as_nanos() + i * gap).collect();
         let (start, spread) = (lie() << (lie() % 50), lie() << (lie() % 30));
-        let arrivals: Vec<Arrival> = (0..lie() * 2)
-            .map(|i| Arrival {
+        let arrivals: Vec<TrainArrival> = (0..lie() * 2)
+            .map(|i| TrainArrival {
                 index: (i * lie()) as u32,
                 at_ns: start + spread * lie(),
                 ecn: lie() as u8,
             })
             .collect();
-        probe.on_train(&step, Observed::new(sent, &arrivals));
+        probe.on_train(&step, TrainObservation::new(sent, &arrivals));
         now += step.train.length() + Duration::from_millis(1 + lie());
     }
     if let Some(estimate) = probe.estimate() {

@@ -4,13 +4,13 @@
 
 mod keys;
 
-use crate::bytes::Bytes;
+use crate::bytes::FuzzInput;
 use narrows_base::{Duration, Spec, Time};
-use narrows_transport::connection::{Connection, ConnectionConfig, Event, MessageError};
+use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent, MessageError};
 use narrows_transport::endpoint::NewConnection;
-use narrows_transport::streams::{Limits, Read, Side};
+use narrows_transport::streams::{FlowControlLimits, Read, Side};
 use narrows_transport::{Preset, Protocol};
-use narrows_wire::hostile::Peer;
+use narrows_wire::hostile::HostilePeer;
 use narrows_wire::{Frame, Params};
 use std::net::SocketAddr;
 
@@ -41,7 +41,7 @@ fn config(which: usize) -> ConnectionConfig {
         first_datagram: 1200,
         idle_timeout: Duration::from_secs(30),
         keep_alive: Duration::from_secs(5),
-        limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
+        limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
         send_buffer: 1 << 18,
         turn_bytes: 0,
         max_message: 1400,
@@ -56,7 +56,7 @@ fn config(which: usize) -> ConnectionConfig {
 struct Tried {
     now: Time,
     connection: Connection,
-    peer: Peer,
+    peer: HostilePeer,
     peer_at: SocketAddr,
     is_closed: bool,
     ours: Vec<u64>,
@@ -109,7 +109,7 @@ impl Tried {
             events += 1;
             assert!(events < 10_000, "there is no end to what happens");
             assert!(!self.is_closed, "{event:?} after the end");
-            self.is_closed = matches!(event, Event::Closed(_));
+            self.is_closed = matches!(event, ConnectionEvent::Closed(_));
         }
         while let Some(id) = self.connection.accept() {
             self.theirs.push(id);
@@ -119,7 +119,7 @@ impl Tried {
     }
 
     /// The peer sends a payload.
-    fn send(&mut self, write: impl FnOnce(&mut Peer, Time) -> Vec<u8>) {
+    fn send(&mut self, write: impl FnOnce(&mut HostilePeer, Time) -> Vec<u8>) {
         let mut datagram = write(&mut self.peer, self.now);
         let from = self.peer_at;
         self.connection.receive(self.now, from, 0, &mut datagram);
@@ -186,7 +186,7 @@ impl Tried {
 
 /// Runs one input.
 pub fn run(bytes: &[u8]) {
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = FuzzInput::new(bytes);
     let Some(first) = bytes.byte() else { return };
     let side = if first & 1 == 0 { Side::Server } else { Side::Client };
     let mut tried = Tried::new(side, usize::from(first >> 1 & 3));

@@ -1,10 +1,10 @@
 //! The file service's server with an arbitrary client on one stream: no panic, well-formed frames in the answer, no
 //! file changed except by a complete upload, and no file outside its folder.
 
-use crate::network::{Said, Untold, stream};
+use crate::network::{SentBytes, Untold, stream};
 use narrows_files::Service;
-use narrows_files::frames::Frames;
-use narrows_files::message::Frame;
+use narrows_files::frames::FileFrameReader;
+use narrows_files::message::FileFrame;
 use narrows_files::path::is_part;
 use narrows_files::service::Permits;
 use std::path::{Path, PathBuf};
@@ -54,17 +54,17 @@ thread_local! {
 pub fn run(bytes: &[u8]) {
     FOLDER.with(|folder| {
         reset(&folder.root);
-        let said = Said::default();
+        let said = SentBytes::default();
         folder.service.answer(&[1; 32], "fuzz", stream(bytes, &said), &Untold);
         let answer = said.take();
         let mut done = false;
-        let mut frames = Frames::new(&answer[..]);
+        let mut frames = FileFrameReader::new(&answer[..]);
         loop {
             match frames.frame() {
-                Ok(Frame::Data(data)) => {
+                Ok(FileFrame::Data(data)) => {
                     assert!(!data.windows(4).any(|w| w == &OUTSIDE[..4]), "it left its folder");
                 }
-                Ok(Frame::Done) => done = true,
+                Ok(FileFrame::Done) => done = true,
                 Ok(_) => {}
                 Err(_) => break,
             }

@@ -3,7 +3,7 @@
 
 use narrows_base::{Spec, spec, units};
 use narrows_link::{LossSpec, Trace};
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
 use std::path::Path;
@@ -21,10 +21,11 @@ pub fn run(bytes: &[u8]) {
     }
     // Traces are files, which this target does not test.
     if !text.contains("trace")
-        && let Ok(link) = Link::parse(text, Path::new("."))
+        && let Ok(link) = BottleneckLink::parse(text, Path::new("."))
     {
         let shown = link.to_string();
-        let again = Link::parse(&shown, Path::new(".")).expect("what is shown can be read");
+        let again =
+            BottleneckLink::parse(&shown, Path::new(".")).expect("what is shown can be read");
         assert_eq!(shown, again.to_string());
     }
 }

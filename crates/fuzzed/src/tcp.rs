@@ -5,7 +5,7 @@ use crate::network::NEVER;
 use narrows_files::Service;
 use narrows_files::service::Permits;
 use narrows_files::stream::Session;
-use narrows_files::tcp::{Server, TcpSession};
+use narrows_files::tcp::{TcpServer, TcpSession};
 use narrows_peers::Identity;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ fn server() -> SocketAddr {
         std::fs::write(root.path().join("f"), [7; 3000]).expect("a file");
         let service = Service::new(root.path(), Permits::default(), |_| ()).expect("a service");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server::bind(any, identity(3), Arc::new(service)).expect("a server");
+        let server = TcpServer::bind(any, identity(3), Arc::new(service)).expect("a server");
         let address = server.address().expect("an address");
         std::thread::spawn(move || server.run());
         (address, root)

@@ -3,13 +3,13 @@
 
 use narrows_net::ip_packet::{IpPacket, too_big};
 use narrows_tunnel::address::special;
-use narrows_tunnel::allow::{Target, Targets, name};
+use narrows_tunnel::allow::{AllowedTarget, Targets, name};
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::parts::MAX_DATAGRAM;
-use narrows_tunnel::parts::{Parts, split};
-use narrows_tunnel::request::{HEAD, Request};
+use narrows_tunnel::parts::{PartialDatagrams, split};
+use narrows_tunnel::request::{HEAD, TunnelRequest};
 use narrows_tunnel::socks;
-use narrows_tunnel::tun::given::{Given, LENGTH};
+use narrows_tunnel::tun::given::{LENGTH, TunnelAddresses};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
@@ -17,16 +17,16 @@ use std::time::Instant;
 pub fn run(bytes: &[u8]) {
     packets(bytes);
     if let Some((head, rest)) = bytes.split_first_chunk::<HEAD>()
-        && let Ok(length) = Request::host_length(*head)
+        && let Ok(length) = TunnelRequest::host_length(*head)
         && let Some(host) = rest.get(..length)
-        && let Ok(request) = Request::read(*head, host)
+        && let Ok(request) = TunnelRequest::read(*head, host)
     {
         assert_eq!(request.bytes().as_deref(), bytes.get(..HEAD + length));
         is_whole(&request);
     }
     if let Ok(Some((length, hello))) = socks::hello(bytes) {
         assert!(length <= bytes.len());
-        if let socks::Hello::Four(target) = hello {
+        if let socks::SocksGreeting::Four(target) = hello {
             is_whole(&target);
         }
     }
@@ -35,7 +35,7 @@ pub fn run(bytes: &[u8]) {
     }
     if let Ok(Some((length, asked))) = socks::request(bytes) {
         assert!(length <= bytes.len());
-        if let socks::Asked::Target(target) = asked {
+        if let socks::SocksCommand::Target(target) = asked {
             is_whole(&target);
         }
     }
@@ -48,7 +48,7 @@ pub fn run(bytes: &[u8]) {
         if let Some(name) = name(text) {
             assert_eq!(narrows_tunnel::allow::name(&name), Some(name.clone()));
         }
-        if let Ok(target) = text.parse::<Target>() {
+        if let Ok(target) = text.parse::<AllowedTarget>() {
             permits_no_loopback_by_name(target);
         }
     }
@@ -70,7 +70,7 @@ fn packets(bytes: &[u8]) {
             assert_eq!(too_big::answer(&answer, &told, 1280, answer.destination), None);
         }
     }
-    let (now, mut parts) = (Instant::now(), Parts::default());
+    let (now, mut parts) = (Instant::now(), PartialDatagrams::default());
     for message in bytes.chunks(40) {
         let whole = parts.join(now, 1, message);
         assert!(whole.is_none_or(|whole| whole.len() <= MAX_DATAGRAM));
@@ -78,7 +78,7 @@ fn packets(bytes: &[u8]) {
     let whole = split(bytes, 7, 40).filter_map(|part| parts.join(now, 2, &part)).last();
     assert!(whole.is_none_or(|whole| whole == bytes));
     if let Some((given, _)) = bytes.split_first_chunk::<LENGTH>()
-        && let Ok(read) = Given::read(*given)
+        && let Ok(read) = TunnelAddresses::read(*given)
     {
         assert_eq!(read.bytes(), *given);
         let is_special = |address: &IpAddr| special(*address).is_some();
@@ -86,12 +86,12 @@ fn packets(bytes: &[u8]) {
     }
 }
 
-fn is_whole(request: &Request) {
+fn is_whole(request: &TunnelRequest) {
     assert!(request.port > 0 && (1..=255).contains(&request.host.len()));
     assert!(request.host.bytes().all(|b| b.is_ascii_graphic()), "{:?}", request.host);
 }
 
-fn permits_no_loopback_by_name(target: Target) {
+fn permits_no_loopback_by_name(target: AllowedTarget) {
     let targets = Targets::new(vec![target]);
     let is_named = targets.may_permit("name.test", 80) && targets.names().next().is_some();
     let loopback: IpAddr = Ipv4Addr::LOCALHOST.into();

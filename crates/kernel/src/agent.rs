@@ -2,11 +2,11 @@
 
 use crate::Error;
 use crate::bpf::system::real_time_priority;
-use crate::bpf::{Loaded, Programs};
+use crate::bpf::{BpfPrograms, Loaded};
 use crate::choice::Choice;
-use crate::connection::{Answer, Connection, ConnectionFigures};
-use crate::record::{Kind, Record, SLOT_BYTES, SLOTS, control, slot};
-use crate::status::{Statistics, Status};
+use crate::connection::{ConnectionFigures, KernelConnection, KernelLimits};
+use crate::record::{Record, RecordKind, SLOT_BYTES, SLOTS, control, slot};
+use crate::status::{ControlStatus, Statistics};
 use narrows_base::{Duration, Time};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::thread::set_current_timer_slack;
@@ -72,7 +72,7 @@ impl Agent {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
         let loaded = Arc::new(loaded);
         let wait = Wait::new(&loaded, &stop).map_err(|e| failed(e.into()))?;
-        let mut turn = Turn::new(loaded.clone(), choice, tap);
+        let mut turn = AgentTurn::new(loaded.clone(), choice, tap);
         let thread = std::thread::Builder::new()
             .name("narrows-kernel".into())
             .spawn(move || turn.run(&wait))
@@ -82,17 +82,17 @@ impl Agent {
     /// Registers a controller under an unused name, and starts the agent.
     ///
     /// # Errors
-    /// As [`Programs::register`] and [`Agent::start`].
+    /// As [`BpfPrograms::register`] and [`Agent::start`].
     pub fn load(choice: Choice) -> Result<(String, Agent), Error> {
         static LOADED: AtomicU32 = AtomicU32::new(0);
         let number = LOADED.fetch_add(1, Ordering::Relaxed);
         let name = format!("nw{}_{number}", std::process::id());
-        let loaded = Programs::prepare()?.register(&name)?;
+        let loaded = BpfPrograms::prepare()?.register(&name)?;
         Ok((name, Agent::start(loaded, choice)?))
     }
     /// State of the congestion control and its connections.
-    pub fn status(&self) -> Status {
-        Status::read(&self.loaded.slots, &self.loaded.control)
+    pub fn status(&self) -> ControlStatus {
+        ControlStatus::read(&self.loaded.slots, &self.loaded.control)
     }
     /// The memory that it shares with the kernel.
     pub fn loaded(&self) -> &Loaded {
@@ -149,13 +149,13 @@ impl Wait {
 #[derive(Debug)]
 enum Tenant {
     Nobody,
-    Connection(Box<Connection>),
+    Connection(Box<KernelConnection>),
     /// Its controller failed: it gets no further limits, and continues as Reno.
     Failed(u32),
 }
 
 /// All connections, and the pending work.
-struct Turn {
+struct AgentTurn {
     loaded: Arc<Loaded>,
     choice: Choice,
     tap: Option<Arc<dyn AgentTap>>,
@@ -170,9 +170,9 @@ struct Turn {
     times: Vec<u64>,
 }
 
-impl Turn {
-    fn new(loaded: Arc<Loaded>, choice: Choice, tap: Option<Arc<dyn AgentTap>>) -> Turn {
-        Turn {
+impl AgentTurn {
+    fn new(loaded: Arc<Loaded>, choice: Choice, tap: Option<Arc<dyn AgentTap>>) -> AgentTurn {
+        AgentTurn {
             statistics: Statistics::default(),
             loaded,
             choice,
@@ -233,7 +233,7 @@ impl Turn {
         let now = self.time(r.time);
         let number = r.slot as usize;
         let Some(tenant) = self.tenants.get_mut(number) else { return };
-        if r.kind == Kind::Closed {
+        if r.kind == RecordKind::Closed {
             if let Some(tap) = &self.tap {
                 tap.closed(r.connection);
             }
@@ -249,7 +249,7 @@ impl Turn {
         let choice = &self.choice;
         let done = catch_unwind(AssertUnwindSafe(|| {
             if !known {
-                *tenant = Tenant::Connection(Box::new(Connection::new(choice, r, now)));
+                *tenant = Tenant::Connection(Box::new(KernelConnection::new(choice, r, now)));
             }
             if let Tenant::Connection(c) = tenant {
                 c.on_record(r, now);
@@ -300,7 +300,7 @@ impl Turn {
             self.tenants[number] = Tenant::Failed(c.number());
             return;
         };
-        let Answer { cwnd, rate, ssthresh, smooth } = answer;
+        let KernelLimits { cwnd, rate, ssthresh, smooth } = answer;
         let at = number * SLOT_BYTES;
         let slots = &self.loaded.slots;
         slots.store_u32(at + slot::CWND, cwnd);

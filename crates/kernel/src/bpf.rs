@@ -5,4 +5,4 @@ pub mod object;
 pub mod ring;
 pub mod system;
 
-pub use object::{Chooser, Loaded, Programs};
+pub use object::{BpfPrograms, Chooser, Loaded};

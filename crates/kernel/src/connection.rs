@@ -5,7 +5,7 @@
 //! are sent at the time of the previous acknowledgement.
 
 use crate::choice::Choice;
-use crate::record::{Kind, Record, State};
+use crate::record::{CaState, Record, RecordKind};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, PacketOutcome,
@@ -21,7 +21,7 @@ const MAX_PACKETS: u32 = 1 << 16;
 
 /// Cumulative counts of the kernel, of which the controller gets the differences.
 #[derive(Clone, Copy, Debug)]
-struct Counts {
+struct KernelCounts {
     lost: u32,
     sent: u32,
     retransmitted: u32,
@@ -30,9 +30,9 @@ struct Counts {
     undos: u32,
 }
 
-impl Counts {
-    fn of(r: &Record) -> Counts {
-        Counts {
+impl KernelCounts {
+    fn of(r: &Record) -> KernelCounts {
+        KernelCounts {
             lost: r.lost,
             sent: r.sent,
             retransmitted: r.retransmitted,
@@ -57,9 +57,9 @@ fn earlier(now: Time, by: Duration) -> Time {
     Time::from_nanos(now.as_nanos().saturating_sub(by.as_nanos()))
 }
 
-/// Limits for the kernel.
+/// Window and rate that the kernel's sender obeys.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Answer {
+pub struct KernelLimits {
     /// Window in segments.
     pub cwnd: u32,
     /// Bytes of payload per second; 0: not paced.
@@ -103,12 +103,12 @@ pub struct ConnectionFigures {
 
 /// A connection and its controller.
 #[derive(Debug)]
-pub struct Connection {
+pub struct KernelConnection {
     number: u32,
     controller: ControllerOf,
     packet_bytes: u32,
     mss: u32,
-    counts: Counts,
+    counts: KernelCounts,
     last: Time,
     flight_before: u32,
     min_rtt: Duration,
@@ -139,19 +139,19 @@ impl std::fmt::Debug for ControllerOf {
     }
 }
 
-impl Connection {
+impl KernelConnection {
     /// At its first record, which has its MSS.
-    pub fn new(choice: &Choice, first: &Record, now: Time) -> Connection {
+    pub fn new(choice: &Choice, first: &Record, now: Time) -> KernelConnection {
         let header = first.tcp_header + if first.ipv6 { IPV6 } else { IPV4 };
         let packet_bytes = (first.mss + header).clamp(100, 1 << 20);
         let controller = choice.build(first.connection, f64::from(first.cwnd), packet_bytes);
-        let counts = Counts::of(first);
-        Connection {
+        let counts = KernelCounts::of(first);
+        KernelConnection {
             number: first.connection,
             controller: ControllerOf(controller),
             packet_bytes,
             mss: first.mss.max(1),
-            counts: Counts { sent: 0, retransmitted: 0, episodes: 0, undos: 0, ..counts },
+            counts: KernelCounts { sent: 0, retransmitted: 0, episodes: 0, undos: 0, ..counts },
             last: now,
             flight_before: 0,
             min_rtt: Duration::MAX,
@@ -179,15 +179,15 @@ impl Connection {
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.controller.0.watch(put);
     }
-    fn count(&mut self, r: &Record, before: &Counts) {
+    fn count(&mut self, r: &Record, before: &KernelCounts) {
         let f = &mut self.figures;
         f.sent += u64::from(growth(r.sent, before.sent));
         f.retransmitted += u64::from(growth(r.retransmitted, before.retransmitted));
         f.lost += u64::from(growth(r.lost, before.lost));
         f.marked += u64::from(growth(r.delivered_ce, before.marked));
-        f.timeouts += u64::from(r.kind == Kind::Timeout);
+        f.timeouts += u64::from(r.kind == RecordKind::Timeout);
         f.srtt = micros(r.srtt_us);
-        if r.kind == Kind::Ack {
+        if r.kind == RecordKind::Ack {
             f.delivered += u64::from(r.newly_delivered.min(MAX_PACKETS));
             if let Some(rtt) = r.rtt_us {
                 f.rtt_sum += micros(rtt);
@@ -219,13 +219,13 @@ impl Connection {
 
     /// The controller's limits for the kernel. Both count the same segments; the controller's rate includes headers,
     /// the kernel's does not.
-    pub fn answer(&mut self) -> Answer {
+    pub fn answer(&mut self) -> KernelLimits {
         let SendLimits { cwnd, pacing_rate, ssthresh } = self.controller.0.send_limits();
         self.paced = pacing_rate.is_some();
         let payload = f64::from(self.mss) / f64::from(self.packet_bytes) / 8.0;
         // A float's cast saturates.
         let rate = |rate: Rate| ((rate.as_bps() as f64 * payload) as u64).max(1);
-        Answer {
+        KernelLimits {
             cwnd: cwnd.clamp(1.0, f64::from(u32::MAX)) as u32,
             rate: pacing_rate.map_or(0, rate),
             ssthresh: ssthresh.filter(|s| s.is_finite()).map_or(0, |s| s.max(1.0) as u32),
@@ -237,20 +237,20 @@ impl Connection {
     pub fn on_record(&mut self, r: &Record, now: Time) {
         let (before_it, now) = (self.last, now.max(self.last));
         self.tick(now);
-        let before = std::mem::replace(&mut self.counts, Counts::of(r));
+        let before = std::mem::replace(&mut self.counts, KernelCounts::of(r));
         self.count(r, &before);
         self.tell_sent(r, &before, (before_it, now));
         match r.kind {
-            Kind::Ack => self.on_ack(r, &before, now),
-            Kind::Timeout => self.on_timeout(r, &before, now),
-            Kind::Closed => {}
+            RecordKind::Ack => self.on_ack(r, &before, now),
+            RecordKind::Timeout => self.on_timeout(r, &before, now),
+            RecordKind::Closed => {}
         }
         self.flight_before = r.in_flight;
     }
 
     /// Reports packets sent since the last record. Their time is that of the last record, or at most an RTT ago if no
     /// packet was in flight.
-    fn tell_sent(&mut self, r: &Record, before: &Counts, (last, now): (Time, Time)) {
+    fn tell_sent(&mut self, r: &Record, before: &KernelCounts, (last, now): (Time, Time)) {
         let sent = growth(r.sent, before.sent);
         let again = growth(r.retransmitted, before.retransmitted).min(sent);
         let left = match self.flight_before {
@@ -287,7 +287,7 @@ impl Connection {
         }
     }
 
-    fn on_ack(&mut self, r: &Record, before: &Counts, now: Time) {
+    fn on_ack(&mut self, r: &Record, before: &KernelCounts, now: Time) {
         if let Some(rtt) = r.rtt_us {
             self.rtt = micros(rtt.max(1));
             self.min_rtt = self.min_rtt.min(self.rtt);
@@ -380,9 +380,9 @@ impl Connection {
         }
     }
 
-    fn tell_events(&mut self, r: &Record, before: &Counts, lost: u32, now: Time, sent: Time) {
+    fn tell_events(&mut self, r: &Record, before: &KernelCounts, lost: u32, now: Time, sent: Time) {
         let begins = r.episodes != before.episodes;
-        let repairs = matches!(r.state, State::Recovery | State::Cwr | State::Loss);
+        let repairs = matches!(r.state, CaState::Recovery | CaState::Cwr | CaState::Loss);
         let event = self.event(r, now, RecoveryCause::Loss);
         let controller = &mut self.controller.0;
         if r.undos != before.undos && self.episode_losses > 0 {
@@ -409,13 +409,13 @@ impl Connection {
             self.in_recovery = false;
             controller.on_congestion_event(&CongestionEvent::RecoveryEnd(event));
         }
-        if begins && r.state == State::Cwr {
+        if begins && r.state == CaState::Cwr {
             let mark = RecoveryEvent { cause: RecoveryCause::EcnCe, ..event };
             controller.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
             controller.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
         } else if begins {
             self.episode_losses = 0;
-            self.in_recovery = r.state == State::Recovery;
+            self.in_recovery = r.state == CaState::Recovery;
             controller.on_congestion_event(&CongestionEvent::RecoveryStart(event));
             if !self.in_recovery {
                 // Begun and over within one acknowledgement.
@@ -425,7 +425,7 @@ impl Connection {
         self.episode_losses += u64::from(lost);
     }
 
-    fn on_timeout(&mut self, r: &Record, before: &Counts, now: Time) {
+    fn on_timeout(&mut self, r: &Record, before: &KernelCounts, now: Time) {
         let lost = growth(r.lost, before.lost);
         let sent = earlier(now, micros(r.srtt_us));
         for _ in 0..lost {

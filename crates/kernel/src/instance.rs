@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::bpf::object::foreign;
 pub use crate::bpf::object::unregister;
-use crate::status::Status;
+use crate::status::ControlStatus;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs::File;
@@ -49,7 +49,7 @@ pub struct Registration {
 
 /// State of the agent behind a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Agent {
+pub enum AgentState {
     /// It lives. It may be stopped nevertheless.
     Living,
     /// It has been killed.
@@ -103,23 +103,23 @@ impl Instance {
         Some(Instance::parse(name, &text))
     }
     /// Whether its agent lives.
-    pub fn agent(&self) -> Agent {
+    pub fn agent(&self) -> AgentState {
         if self.native.is_some() {
-            return Agent::Needless;
+            return AgentState::Needless;
         }
-        let Ok(file) = File::open(self.path()) else { return Agent::Gone };
+        let Ok(file) = File::open(self.path()) else { return AgentState::Gone };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Agent::Gone,
-            Err(_) => Agent::Living,
+            Ok(()) => AgentState::Gone,
+            Err(_) => AgentState::Living,
         }
     }
     /// Its state.
     ///
     /// # Errors
     /// The maps no longer exist, or permission is missing.
-    pub fn status(&self) -> Result<Status, Error> {
+    pub fn status(&self) -> Result<ControlStatus, Error> {
         let [slots, control] = foreign(self.map_ids)?;
-        Ok(Status::read(&slots, &control))
+        Ok(ControlStatus::read(&slots, &control))
     }
 
     /// Ends its agent, even a stopped one, and waits for its end. Removes the leftovers of a killed agent.
@@ -130,7 +130,7 @@ impl Instance {
         let failed =
             |e: std::io::Error| Error::from_kernel(&format!("unloading {}", self.name), &e);
         let (begun, mut asked) = (Instant::now(), None);
-        while self.agent() == Agent::Living {
+        while self.agent() == AgentState::Living {
             let pid = Pid::from_raw(self.pid)
                 .ok_or_else(|| Error::System(format!("{}: no process", self.name)))?;
             if begun.elapsed() > PATIENCE {

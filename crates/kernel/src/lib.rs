@@ -6,10 +6,10 @@
 //! continues as Reno by itself.
 //!
 //! ```no_run
-//! use narrows_kernel::{Agent, Choice, Programs};
+//! use narrows_kernel::{Agent, Choice, BpfPrograms};
 //!
 //! let choice = Choice::new("rrtp")?;
-//! let programs = Programs::prepare()?;
+//! let programs = BpfPrograms::prepare()?;
 //! let agent = Agent::start(programs.register("nw_rrtp")?, choice)?;
 //! // setsockopt(TCP_CONGESTION, "nw_rrtp") works until the agent is dropped.
 //! # drop(agent);
@@ -50,7 +50,7 @@ pub use agent::{Agent, AgentTap};
 #[cfg(target_os = "linux")]
 pub use bpf::object::OBJECT;
 #[cfg(target_os = "linux")]
-pub use bpf::{Chooser, Loaded, Programs};
+pub use bpf::{BpfPrograms, Chooser, Loaded};
 #[cfg(target_os = "linux")]
 pub use cgroup::Cgroup;
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use crate::Error;
 use narrows_base::Spec;
 use narrows_congestion::Environment;
-use narrows_congestion::stpd::{self, Numbers, Startup};
+use narrows_congestion::stpd::{self, StpdParameters, StpdStartup};
 
 /// The only controller that is inside the kernel.
 const NAME: &str = "stpd";
@@ -16,7 +16,7 @@ const GAIN: u32 = 24;
 #[derive(Clone, Debug)]
 pub struct Native {
     text: String,
-    numbers: Numbers,
+    numbers: StpdParameters,
 }
 
 impl Native {
@@ -63,11 +63,11 @@ impl Native {
 }
 
 /// `STPD_CONTROL`, `STPD_SLOW` or `STPD_DRAIN`.
-fn startup(startup: Startup) -> u32 {
+fn startup(startup: StpdStartup) -> u32 {
     match startup {
-        Startup::Control => 0,
-        Startup::Slow => 1,
-        Startup::Drain => 2,
+        StpdStartup::Control => 0,
+        StpdStartup::Slow => 1,
+        StpdStartup::Drain => 2,
     }
 }
 

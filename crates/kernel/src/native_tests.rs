@@ -2,11 +2,11 @@
 
 use super::Native;
 use crate::Choice;
-use crate::connection::Connection;
+use crate::connection::KernelConnection;
 use crate::record::{Record, control};
 use crate::transfer_tests::{Net, prepared, read, send_forever};
 use narrows_base::{Duration, RandomKey, Spec, Time};
-use narrows_congestion::stpd::{self, Startup};
+use narrows_congestion::stpd::{self, StpdStartup};
 use narrows_congestion::{Ack, Controller, CumulativeAck, Environment, RttEstimate};
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ struct Step {
 }
 
 impl Step {
-    fn begin(cwnd: u32, startup: Startup) -> Step {
+    fn begin(cwnd: u32, startup: StpdStartup) -> Step {
         let mut step = Step { bytes: [0; 48] };
         step.put(0, &(i64::from(cwnd) << 32).to_ne_bytes());
-        step.bytes[STAGE] = u8::from(startup != Startup::Control);
+        step.bytes[STAGE] = u8::from(startup != StpdStartup::Control);
         step
     }
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -88,9 +88,9 @@ fn fixed_point_decides_as_floating_point() {
             }
             assert!(controller.send_limits().cwnd > 2.0, "it has had something to decide");
             let all = match native.numbers.startup {
-                Startup::Drain => 6,
-                Startup::Slow => 2,
-                Startup::Control => 1,
+                StpdStartup::Drain => 6,
+                StpdStartup::Slow => 2,
+                StpdStartup::Control => 1,
             };
             assert_eq!(stages.len(), all, "{text}, {seed}: {stages:?}");
         }
@@ -141,11 +141,11 @@ fn recorded_transfers_are_decided_alike() {
         send_forever(near);
         read(&mut far, 6_000_000);
         let choice = Choice::new("stpd").unwrap();
-        let mut connection: Option<Connection> = None;
+        let mut connection: Option<KernelConnection> = None;
         let (mut worst, mut largest, mut windows) = (0.0_f64, 0.0_f64, Vec::new());
         let records = loaded.ring.drain(|r: &Record| {
             let now = Time::from_nanos(r.time);
-            let c = connection.get_or_insert_with(|| Connection::new(&choice, r, now));
+            let c = connection.get_or_insert_with(|| KernelConnection::new(&choice, r, now));
             c.on_record(r, now);
             let window = f64::from(r.window) / 256.0;
             worst = worst.max((window - c.window()).abs());
@@ -155,7 +155,7 @@ fn recorded_transfers_are_decided_alike() {
         assert!(records > 1000 && largest > 30.0, "{records} records, up to {largest} packets");
         assert!(worst < MOST, "loss {loss}: windows differ by up to {worst} packets");
         // Its window is the one that was used.
-        let status = crate::status::Status::read(&loaded.slots, &loaded.control);
+        let status = crate::status::ControlStatus::read(&loaded.slots, &loaded.control);
         assert_eq!(status.connections[0].decided_by, crate::status::DecidedBy::Controlled);
         assert!(status.connections[0].cwnd > 20, "{status:?}");
     }

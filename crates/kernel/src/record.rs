@@ -64,7 +64,7 @@ pub mod control {
 
 /// Source of a connection's limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum LimitSource {
     /// No limits received yet.
     New,
     /// The controller in user space.
@@ -73,20 +73,20 @@ pub enum Mode {
     Fallback,
 }
 
-impl Mode {
+impl LimitSource {
     /// The value of a slot's field.
-    pub fn from_u32(value: u32) -> Mode {
+    pub fn from_u32(value: u32) -> LimitSource {
         match value {
-            0 => Mode::New,
-            1 => Mode::Controlled,
-            _ => Mode::Fallback,
+            0 => LimitSource::New,
+            1 => LimitSource::Controlled,
+            _ => LimitSource::Fallback,
         }
     }
 }
 
 /// Event of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum RecordKind {
     /// An acknowledgement.
     Ack,
     /// The retransmission timer has expired.
@@ -97,7 +97,7 @@ pub enum Kind {
 
 /// State of the kernel's loss recovery (`TCP_CA_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum CaState {
     /// The kernel's `TCP_CA_Open` or `TCP_CA_Disorder`.
     Open,
     /// A mark, or the host's own queue was full.
@@ -114,8 +114,8 @@ pub struct Record {
     pub time: u64,
     pub slot: u32,
     pub connection: u32,
-    pub kind: Kind,
-    pub state: State,
+    pub kind: RecordKind,
+    pub state: CaState,
     pub cwnd_limited: bool,
     pub app_limited: bool,
     pub sample_app_limited: bool,
@@ -156,15 +156,15 @@ impl Record {
             slot: word(2),
             connection: word(3),
             kind: match kind {
-                1 => Kind::Ack,
-                2 => Kind::Timeout,
-                _ => Kind::Closed,
+                1 => RecordKind::Ack,
+                2 => RecordKind::Timeout,
+                _ => RecordKind::Closed,
             },
             state: match state {
-                2 => State::Cwr,
-                3 => State::Recovery,
-                4 => State::Loss,
-                _ => State::Open,
+                2 => CaState::Cwr,
+                3 => CaState::Recovery,
+                4 => CaState::Loss,
+                _ => CaState::Open,
             },
             cwnd_limited: flags & 1 != 0,
             app_limited: flags & 2 != 0,

@@ -2,7 +2,7 @@
 //! even if the user-space side is stopped or has ended.
 
 use crate::bpf::system::SharedMemory;
-use crate::record::{Mode, SLOT_BYTES, SLOTS, control, slot};
+use crate::record::{LimitSource, SLOT_BYTES, SLOTS, control, slot};
 
 /// Buckets per octave, and in all.
 const PER_OCTAVE: usize = 8;
@@ -122,11 +122,11 @@ pub struct ConnectionStatus {
 }
 
 /// Source of a connection's limits.
-pub use crate::record::Mode as DecidedBy;
+pub use crate::record::LimitSource as DecidedBy;
 
 /// State of a congestion control.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct ControlStatus {
     /// Living connections that have a slot.
     pub connections: Vec<ConnectionStatus>,
     /// Connections so far that had one.
@@ -141,15 +141,15 @@ pub struct Status {
     pub statistics: Statistics,
 }
 
-impl Status {
+impl ControlStatus {
     /// Reads the state.
-    pub fn read(slots: &SharedMemory, common: &SharedMemory) -> Status {
+    pub fn read(slots: &SharedMemory, common: &SharedMemory) -> ControlStatus {
         let one = |number: usize| {
             let at = number * SLOT_BYTES;
             let connection = slots.load_u32(at + slot::CONNECTION);
             (connection != 0).then(|| ConnectionStatus {
                 number: connection,
-                decided_by: Mode::from_u32(slots.load_u32(at + slot::MODE)),
+                decided_by: LimitSource::from_u32(slots.load_u32(at + slot::MODE)),
                 cwnd: slots.load_u32(at + slot::APPLIED_CWND),
                 rate: slots.load(at + slot::APPLIED_RATE),
                 srtt_us: slots.load_u32(at + slot::SRTT_US),
@@ -158,7 +158,7 @@ impl Status {
                 mss: slots.load_u32(at + slot::MSS),
             })
         };
-        Status {
+        ControlStatus {
             connections: (0..SLOTS).filter_map(one).collect(),
             seen: common.load(control::CONNECTIONS),
             without_slot: common.load(control::WITHOUT_SLOT),

@@ -1,11 +1,11 @@
 //! The kernel's TCP with Narrows' controllers, over emulated links between namespaces that the tests create. They need
 //! root; without it each test prints that and is skipped.
 
-use crate::bpf::Programs;
+use crate::bpf::BpfPrograms;
 use crate::bpf::object::foreign;
 use crate::bpf::system::SharedMemory;
 use crate::record::{SLOT_BYTES, slot};
-use crate::status::{DecidedBy, Status};
+use crate::status::{ControlStatus, DecidedBy};
 use crate::{Agent, Choice, Error};
 use narrows_base::{Duration, RandomKey, Rate};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace};
@@ -58,8 +58,8 @@ impl Net {
 }
 
 /// Requirements of a test; `None` after a message if they are not met.
-pub(crate) fn prepared() -> Option<(Programs, Net)> {
-    let programs = match Programs::prepare() {
+pub(crate) fn prepared() -> Option<(BpfPrograms, Net)> {
+    let programs = match BpfPrograms::prepare() {
         Ok(programs) => programs,
         Err(e @ (Error::NotPermitted | Error::NoBtf | Error::NoStructOps)) => {
             eprintln!("skipped: {e}");
@@ -106,7 +106,7 @@ fn a_congestion_control_comes_and_goes() {
     let Some((programs, _)) = prepared() else { return };
     let loaded = programs.register("nw_comes_goes").unwrap();
     assert!(known("nw_comes_goes"));
-    let again = Programs::prepare().unwrap().register("nw_comes_goes").unwrap_err();
+    let again = BpfPrograms::prepare().unwrap().register("nw_comes_goes").unwrap_err();
     assert!(matches!(again, Error::NameInUse(_)), "{again}");
     drop(Agent::start(loaded, Choice::new("reno").unwrap()).unwrap());
     assert!(!known("nw_comes_goes"), "dropping it takes it from the list");
@@ -206,7 +206,7 @@ fn hostile_answers_hurt_nobody() {
 #[test]
 fn agent_process() {
     let Ok(name) = std::env::var("NARROWS_TEST_AGENT") else { return };
-    let loaded = Programs::prepare().unwrap().register(&name).unwrap();
+    let loaded = BpfPrograms::prepare().unwrap().register(&name).unwrap();
     let [slots, control] = loaded.map_ids;
     let _agent = Agent::start(loaded, Choice::new("rrtp").unwrap()).unwrap();
     println!("ready {slots} {control}");
@@ -249,16 +249,16 @@ fn start_agent(name: &str) -> (AgentProcess, [SharedMemory; 2]) {
 struct ReadOn {
     /// How often connections have continued as Reno meanwhile.
     fallbacks: u64,
-    status: Status,
+    status: ControlStatus,
     /// The longest time without an arrival.
     longest: std::time::Duration,
 }
 
 fn read_on(memory: &[SharedMemory; 2], far: &mut TcpStream, bytes: usize) -> ReadOn {
     let [slots, control] = memory;
-    let before = Status::read(slots, control).fallbacks;
+    let before = ControlStatus::read(slots, control).fallbacks;
     let longest = read(far, bytes);
-    let status = Status::read(slots, control);
+    let status = ControlStatus::read(slots, control);
     ReadOn { fallbacks: status.fallbacks - before, status, longest }
 }
 
@@ -313,12 +313,12 @@ fn a_stopped_or_killed_agent_stalls_no_transfer() {
 fn a_full_ring_loses_records_and_nothing_else() {
     let Some((_, net)) = prepared() else { return };
     // One page: 34 records.
-    let programs = Programs::prepare_with(rustix::param::page_size()).unwrap();
+    let programs = BpfPrograms::prepare_with(rustix::param::page_size()).unwrap();
     let loaded = programs.register("nw_ring").unwrap();
     let (near, mut far) = net.connect("nw_ring");
     send_forever(near);
     read(&mut far, 2_000_000);
-    let s = Status::read(&loaded.slots, &loaded.control);
+    let s = ControlStatus::read(&loaded.slots, &loaded.control);
     assert!(s.lost_records > 100 && s.fallbacks == 1, "{s:?}");
     let agent = Agent::start(loaded, Choice::new("rrtp").unwrap()).unwrap();
     read(&mut far, 2_000_000);

@@ -13,11 +13,11 @@ mod case;
 mod score;
 mod simpler;
 
-pub use case::{Case, Event};
+pub use case::{AttackChange, Case};
 pub use score::Hunt;
 
 use crate::Question;
-use crate::execute::{Control, execute};
+use crate::execute::{RunControl, execute};
 use narrows_base::{Duration, RandomKey, SpecError};
 use narrows_scenario::{Plan, Scenario};
 use narrows_transport::Preset;
@@ -58,7 +58,7 @@ pub struct Attack {
 /// A case and its badness.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Found {
+pub struct Finding {
     /// The network.
     pub case: Case,
     /// 1 is the best possible value; larger is worse ([`Hunt`]).
@@ -70,7 +70,7 @@ pub struct Found {
 #[non_exhaustive]
 pub struct Findings {
     /// The worst cases in their simplest form, worst first, measured with seeds that the search did not use.
-    pub worst: Vec<Found>,
+    pub worst: Vec<Finding>,
     /// Number of cases run, including those of simplifying.
     pub cases: usize,
 }
@@ -112,9 +112,9 @@ impl Attack {
     ) -> Result<Option<f64>, String> {
         let scenario = self.scenario(case, seed, seeds).map_err(|e| e.to_string())?;
         let plan = Plan::new(scenario).map_err(|e| e.to_string())?;
-        let runs = execute(&plan, &Control { stop, progress: &|_| {}, jobs: 1 })?;
-        let of_seed = |runs: &[Option<crate::execute::Run>]| -> Option<Vec<Vec<f64>>> {
-            let groups = |r: &Option<crate::execute::Run>| {
+        let runs = execute(&plan, &RunControl { stop, progress: &|_| {}, jobs: 1 })?;
+        let of_seed = |runs: &[Option<crate::execute::StoredRun>]| -> Option<Vec<Vec<f64>>> {
+            let groups = |r: &Option<crate::execute::StoredRun>| {
                 r.as_ref().and_then(|r| r.groups.first()).map(|g| g.measures.clone())
             };
             runs.iter().map(groups).collect()
@@ -138,8 +138,8 @@ impl Attack {
         &self,
         cases: &[Case],
         (seed, seeds): (u64, u32),
-        control: &Control<'_>,
-    ) -> Result<Vec<Found>, String> {
+        control: &RunControl<'_>,
+    ) -> Result<Vec<Finding>, String> {
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<(usize, f64)>> = Mutex::new(Vec::new());
         let refused: Mutex<Option<String>> = Mutex::new(None);
@@ -170,7 +170,10 @@ impl Attack {
         }
         let mut done = done.into_inner().unwrap_or_default();
         done.sort_by_key(|(i, _)| *i);
-        Ok(done.into_iter().map(|(i, badness)| Found { case: cases[i].clone(), badness }).collect())
+        Ok(done
+            .into_iter()
+            .map(|(i, badness)| Finding { case: cases[i].clone(), badness })
+            .collect())
     }
 }
 
@@ -179,7 +182,7 @@ impl Attack {
 /// # Errors
 /// A protocol that does not exist or cannot run, in one line. An interruption is not an error: the cases found so far
 /// are reported.
-pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
+pub fn attack(a: &Attack, control: &RunControl<'_>) -> Result<Findings, String> {
     // An invalid protocol is refused before the first run.
     let scenario = a.scenario(&Case::plain(), a.seed, 1).map_err(|e| {
         let line = e.to_string();
@@ -187,7 +190,7 @@ pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
     })?;
     Plan::new(scenario).map_err(|e| e.to_string())?;
     let mut random = RandomKey::from_seed(a.seed).named("attack").stream();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Finding> = Vec::new();
     let mut cases = 0;
     while cases < a.budget && !control.stop.load(Ordering::Relaxed) {
         let exploring = (cases as f64) < EXPLORING * a.budget as f64;
@@ -226,13 +229,13 @@ pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
     Ok(Findings { worst, cases })
 }
 
-fn keep_worst(found: &mut Vec<Found>, most: usize) {
+fn keep_worst(found: &mut Vec<Finding>, most: usize) {
     found.sort_by(|a, b| b.badness.total_cmp(&a.badness));
     found.truncate(most);
 }
 
 /// The worst case of each kind: cases with the same impairments are one finding.
-fn different(found: &[Found], most: usize) -> Vec<Case> {
+fn different(found: &[Finding], most: usize) -> Vec<Case> {
     let mut kinds = Vec::new();
     let mut cases = Vec::new();
     for f in found {
@@ -263,7 +266,7 @@ mod tests {
 
     fn run(a: &Attack, jobs: usize) -> Findings {
         let stop = AtomicBool::new(false);
-        attack(a, &Control { stop: &stop, progress: &|_| {}, jobs }).unwrap()
+        attack(a, &RunControl { stop: &stop, progress: &|_| {}, jobs }).unwrap()
     }
 
     #[test]
@@ -286,7 +289,7 @@ mod tests {
     #[test]
     fn a_wrong_protocol_is_refused_before_anything_runs() {
         let stop = AtomicBool::new(false);
-        let control = Control { stop: &stop, progress: &|_| {}, jobs: 1 };
+        let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 1 };
         let e = attack(&question("vegsa", Hunt::Goodput), &control).unwrap_err();
         assert!(e.contains("vegas"), "{e}");
     }

@@ -31,7 +31,7 @@ pub const KINDS: &[&str] = &[
 ];
 
 /// One entry of a list of any kind.
-pub struct Item {
+pub struct CatalogueEntry {
     /// One of [`KINDS`].
     pub kind: &'static str,
     /// As in specifications.
@@ -48,7 +48,7 @@ pub struct Item {
     pub variables: &'static [Variable],
 }
 
-impl Item {
+impl CatalogueEntry {
     /// Whether it is a paper's part as printed. Lists in one line each leave these out.
     fn is_printed(&self) -> bool {
         self.name.ends_with(PRINTED)
@@ -60,8 +60,8 @@ impl Item {
 }
 
 /// All entries of a kind, except the user's own links.
-pub fn items(kind: &str) -> Vec<Item> {
-    let plain = |kind, descriptor: &Descriptor| Item {
+pub fn items(kind: &str) -> Vec<CatalogueEntry> {
+    let plain = |kind, descriptor: &Descriptor| CatalogueEntry {
         kind,
         name: descriptor.name.into(),
         summary: descriptor.summary,
@@ -72,7 +72,7 @@ pub fn items(kind: &str) -> Vec<Item> {
     };
     match kind {
         "protocols" => {
-            let any = Item {
+            let any = CatalogueEntry {
                 facts: vec![("family", "rrtp".into()), ("controller", "NAME".into())],
                 also: STREAM_PARAMS,
                 ..plain("protocols", &ANY)
@@ -81,7 +81,10 @@ pub fn items(kind: &str) -> Vec<Item> {
         }
         "controllers" => CONTROLLERS
             .iter()
-            .map(|e| Item { variables: e.variables, ..plain("controllers", e.descriptor) })
+            .map(|e| CatalogueEntry {
+                variables: e.variables,
+                ..plain("controllers", e.descriptor)
+            })
             .collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.descriptor)).collect(),
         "classifiers" => {
@@ -93,7 +96,7 @@ pub fn items(kind: &str) -> Vec<Item> {
         "sources" => SOURCES.iter().map(|e| plain("sources", e.descriptor)).collect(),
         "links" => LINKS
             .iter()
-            .map(|e| Item {
+            .map(|e| CatalogueEntry {
                 facts: vec![("specification", e.spec.into())],
                 ..plain("links", &e.descriptor)
             })
@@ -114,7 +117,7 @@ const ANY: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-fn protocol(p: &ProtocolEntry) -> Option<Item> {
+fn protocol(p: &ProtocolEntry) -> Option<CatalogueEntry> {
     let family = match p.family {
         Family::Tcp => "tcp",
         Family::Media => "media",
@@ -130,7 +133,15 @@ fn protocol(p: &ProtocolEntry) -> Option<Item> {
     }
     let (name, summary, descriptor) = (p.name.into(), p.summary, p.descriptor().ok()?);
     let also = p.endpoint_params();
-    Some(Item { kind: "protocols", name, summary, descriptor, facts, also, variables: &[] })
+    Some(CatalogueEntry {
+        kind: "protocols",
+        name,
+        summary,
+        descriptor,
+        facts,
+        also,
+        variables: &[],
+    })
 }
 
 /// Descriptor of the user's own links, saved by `narrows probe --save`.
@@ -148,10 +159,10 @@ const OWN: Descriptor = Descriptor {
 ///
 /// # Errors
 /// The user's file of links cannot be read.
-fn listed(kind: &str) -> Result<Vec<Item>, SpecError> {
+fn listed(kind: &str) -> Result<Vec<CatalogueEntry>, SpecError> {
     let mut all = items(kind);
     if kind == "links" {
-        all.extend(user_links::all()?.into_iter().map(|(name, specification)| Item {
+        all.extend(user_links::all()?.into_iter().map(|(name, specification)| CatalogueEntry {
             kind: "links",
             name: name.into(),
             summary: OWN.summary,
@@ -165,19 +176,21 @@ fn listed(kind: &str) -> Result<Vec<Item>, SpecError> {
 }
 
 /// Entries of a list with this name, including those that the list shows in one common line.
-fn named(kind: &str, name: &str) -> Result<Vec<Item>, SpecError> {
+fn named(kind: &str, name: &str) -> Result<Vec<CatalogueEntry>, SpecError> {
     let one = STREAMS.iter().filter(|p| kind == "protocols" && p.name == name);
     let all = listed(kind)?.into_iter().filter(|i| i.name == name);
     Ok(all.chain(one.filter_map(protocol)).collect())
 }
 
 /// Entries of all kinds.
-fn of_kinds(of: impl Fn(&str) -> Result<Vec<Item>, SpecError>) -> Result<Vec<Item>, SpecError> {
+fn of_kinds(
+    of: impl Fn(&str) -> Result<Vec<CatalogueEntry>, SpecError>,
+) -> Result<Vec<CatalogueEntry>, SpecError> {
     let all: Result<Vec<_>, _> = KINDS.iter().map(|kind| of(kind)).collect();
     Ok(all?.into_iter().flatten().collect())
 }
 
-fn measure(m: &'static Measure) -> Item {
+fn measure(m: &'static Measure) -> CatalogueEntry {
     let descriptor = Descriptor {
         name: m.name,
         summary: m.doc,
@@ -196,7 +209,7 @@ fn measure(m: &'static Measure) -> Item {
     let facts = [("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
     let facts = facts.map(|(fact, value)| (fact, value.into())).to_vec();
     let (name, summary) = (m.name.into(), m.doc);
-    Item { kind: "measures", name, summary, descriptor, facts, also: &[], variables: &[] }
+    CatalogueEntry { kind: "measures", name, summary, descriptor, facts, also: &[], variables: &[] }
 }
 
 /// A count has no unit.
@@ -208,7 +221,10 @@ fn unit(m: &Measure) -> &'static str {
 ///
 /// # Errors
 /// An unknown list or name, with a suggestion.
-pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool), SpecError> {
+pub fn chosen(
+    kind: Option<&str>,
+    name: Option<&str>,
+) -> Result<(Vec<CatalogueEntry>, bool), SpecError> {
     let Some(kind) = kind else {
         return Ok((of_kinds(listed)?, false));
     };
@@ -244,13 +260,14 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
 }
 
 /// The protocols of the five papers: Narrows' forms, and the printed ones.
-pub fn of_papers() -> Vec<Item> {
+pub fn of_papers() -> Vec<CatalogueEntry> {
     items("protocols").into_iter().filter(|i| i.paper().is_some()).collect()
 }
 
 /// Text for a terminal. A list without details leaves out the papers' printed forms.
-pub fn list_text(items: Vec<Item>) -> String {
-    let (printed, items): (Vec<_>, Vec<_>) = items.into_iter().partition(Item::is_printed);
+pub fn list_text(items: Vec<CatalogueEntry>) -> String {
+    let (printed, items): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(CatalogueEntry::is_printed);
     let mut out = text(&items, false);
     if printed.iter().any(|i| i.kind == "protocols") {
         out.push_str("\nThe papers' protocols as printed: narrows list --papers\n");
@@ -259,7 +276,7 @@ pub fn list_text(items: Vec<Item>) -> String {
 }
 
 /// Text for a terminal, of all these entries.
-pub fn text(items: &[Item], detailed: bool) -> String {
+pub fn text(items: &[CatalogueEntry], detailed: bool) -> String {
     let mut out = String::new();
     let width = items.iter().map(|i| i.name.chars().count()).max().unwrap_or(0);
     let mixed = items.iter().any(|i| i.kind != items[0].kind);
@@ -284,7 +301,7 @@ pub fn text(items: &[Item], detailed: bool) -> String {
     out
 }
 
-fn detail(out: &mut String, item: &Item) {
+fn detail(out: &mut String, item: &CatalogueEntry) {
     let descriptor = &item.descriptor;
     let gap = if out.is_empty() { "" } else { "\n" };
     let kind = item.kind.strip_suffix("ies").map_or_else(
@@ -342,7 +359,7 @@ fn params(out: &mut String, title: &str, list: &[Param]) {
 }
 
 /// The entries as JSON.
-pub fn json(items: &[Item]) -> Value {
+pub fn json(items: &[CatalogueEntry]) -> Value {
     items
         .iter()
         .map(|i| {

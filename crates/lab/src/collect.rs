@@ -1,7 +1,7 @@
 //! Turns finished runs into an [`Outcome`].
 
 use crate::buffers;
-use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
+use crate::execute::{LISTED_FLOWS, Runs, StoredRun, combined};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
@@ -11,9 +11,9 @@ use narrows_congestion::CONTROLLERS;
 use narrows_scenario::plan::Plan;
 use narrows_transport::{Preset, protocol};
 
-/// Metadata of an outcome.
+/// The command and the question behind an outcome, for reports.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct OutcomeMetadata {
     /// `compare` or `run`.
     pub command: &'static str,
     /// The exact command line.
@@ -27,14 +27,14 @@ pub struct About {
 }
 
 /// Builds an outcome from finished runs. Protocols without a finished run are left out, with a note.
-pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
+pub fn collect(plan: &Plan, about: OutcomeMetadata, runs: &Runs) -> Outcome {
     let s = &plan.scenario;
     let mut results = Vec::new();
     let mut notes = Vec::new();
     let (mut finished, mut wanted) = (0, 0);
     for (variant, runs) in runs.iter().enumerate() {
         wanted += runs.len();
-        let runs_done: Vec<&Run> = runs.iter().flatten().collect();
+        let runs_done: Vec<&StoredRun> = runs.iter().flatten().collect();
         finished += runs_done.len();
         for (at, &group) in plan.reported.iter().enumerate() {
             let label = plan.protocol(group, variant).label().to_string();
@@ -126,8 +126,8 @@ fn one(
     plan: &Plan,
     variant: usize,
     at: usize,
-    runs: &[&Run],
-    first: Option<&Run>,
+    runs: &[&StoredRun],
+    first: Option<&StoredRun>,
     once: bool,
 ) -> ProtocolOutcome {
     let group = plan.reported[at];
@@ -184,7 +184,7 @@ fn one(
 
 /// The tables of a reported group: its flows and its bottleneck. Tables that belong to no reported group go with the
 /// first.
-fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
+fn series(plan: &Plan, at: usize, run: &StoredRun) -> Vec<narrows_sim::SeriesTable> {
     let name = |g: &usize| plan.scenario.flows[*g].name.as_str();
     let own = name(&plan.reported[at]);
     let own_link = plan.bottleneck_name(plan.reported[at]);

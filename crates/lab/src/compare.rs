@@ -13,7 +13,7 @@
 use crate::recommendation::Aim;
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_scenario::families::{protocols, several};
-use narrows_scenario::link::Link;
+use narrows_scenario::link::BottleneckLink;
 use narrows_scenario::link_direction::TraceStart;
 use narrows_scenario::links;
 use narrows_scenario::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
@@ -114,7 +114,7 @@ impl Question {
     ///
     /// # Errors
     /// One line that names the flag and gives the expected form.
-    pub fn scenario(&self, folder: &Path) -> Result<(Scenario, Link), SpecError> {
+    pub fn scenario(&self, folder: &Path) -> Result<(Scenario, BottleneckLink), SpecError> {
         self.varied(&[], folder)
     }
 
@@ -126,8 +126,9 @@ impl Question {
         &self,
         keys: &[(&str, &str)],
         folder: &Path,
-    ) -> Result<(Scenario, Link), SpecError> {
-        let link = Link::parse_with(&self.link, keys, folder).map_err(|e| e.at("--link"))?;
+    ) -> Result<(Scenario, BottleneckLink), SpecError> {
+        let link =
+            BottleneckLink::parse_with(&self.link, keys, folder).map_err(|e| e.at("--link"))?;
         let link = self.with_drawn_times(link.resolved(self.packet));
         let stagger = self.stagger.unwrap_or(match self.preset {
             Preset::Rfc | Preset::Linux => link.base_rtt(),
@@ -208,7 +209,7 @@ impl Question {
 impl Question {
     /// Host delays and trace starts that are not given are drawn, so that results do not depend on exact coincidences.
     /// In preset `ns2` they are not drawn, as in ns-2's simulations.
-    fn with_drawn_times(&self, mut link: Link) -> Link {
+    fn with_drawn_times(&self, mut link: BottleneckLink) -> BottleneckLink {
         if self.preset == Preset::Ns2 {
             return link;
         }

@@ -4,12 +4,12 @@
 //! Results do not depend on the number of jobs: each run draws from its own seed, and results are collected in the
 //! plan's order.
 
-use crate::measure::{MEASURES, OneFlow, View};
+use crate::measure::{FlowInputs, GroupInputs, MEASURES};
 use crate::response::{self, Response};
 use narrows_base::random::mix;
 use narrows_base::{Duration, Time};
 use narrows_scenario::plan::Plan;
-use narrows_sim::{FlowResult, NetworkSpec, RunResult, SimError, Simulation, Table};
+use narrows_sim::{FlowResult, NetworkSpec, RunResult, SeriesTable, SimError, Simulation};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -18,7 +18,7 @@ pub const LISTED_FLOWS: usize = 1000;
 
 /// The stored results of one run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct StoredRun {
     /// Seed of all its random draws.
     pub seed: u64,
     /// The simulator's digest.
@@ -28,7 +28,7 @@ pub struct Run {
     /// Bottleneck capacity over the measured span, in bit/s, per reported group.
     pub capacity_bps: Vec<f64>,
     /// Time series, for the first seed.
-    pub series: Vec<Table>,
+    pub series: Vec<SeriesTable>,
 }
 
 /// Measures of one group in one run.
@@ -41,7 +41,7 @@ pub struct GroupValues {
 }
 
 /// How a caller observes and stops the work.
-pub struct Control<'a> {
+pub struct RunControl<'a> {
     /// Set from any thread: present runs are interrupted, finished ones are kept.
     pub stop: &'a AtomicBool,
     /// Called regularly with the finished fraction, from any thread.
@@ -74,13 +74,13 @@ pub trait ObservedRun {
 }
 
 /// Finished runs; `runs[variant][seed]` is `None` if it was interrupted.
-pub type Runs = Vec<Vec<Option<Run>>>;
+pub type Runs = Vec<Vec<Option<StoredRun>>>;
 
 /// Runs all variants and seeds.
 ///
 /// # Errors
 /// The simulator's error. An interruption is not an error.
-pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
+pub fn execute(plan: &Plan, control: &RunControl<'_>) -> Result<Runs, String> {
     execute_observed(plan, control, None)
 }
 
@@ -90,7 +90,7 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
 /// As [`execute`].
 pub fn execute_observed(
     plan: &Plan,
-    control: &Control<'_>,
+    control: &RunControl<'_>,
     observer: Option<&dyn RunObserver>,
 ) -> Result<Runs, String> {
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds as usize);
@@ -100,7 +100,7 @@ pub fn execute_observed(
     // Without random draws in the network only a protocol may have some. Two seeds show whether it does; if both runs
     // are equal, the others are not run.
     let first_runs = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
-    let job = Job { plan, control, observer };
+    let job = RunContext { plan, control, observer };
     work(&job, &all[..first_runs], (0, all.len()), &mut runs)?;
     if !plan.draws() {
         for runs in &mut runs {
@@ -119,15 +119,15 @@ pub fn execute_observed(
 
 /// Common to all runs.
 #[derive(Clone, Copy)]
-struct Job<'a> {
+struct RunContext<'a> {
     plan: &'a Plan,
-    control: &'a Control<'a>,
+    control: &'a RunControl<'a>,
     observer: Option<&'a dyn RunObserver>,
 }
 
 /// Runs these pairs of variant and seed and stores the results. `before` runs are finished, of `of` in all.
 fn work(
-    job: &Job<'_>,
+    job: &RunContext<'_>,
     list: &[(usize, usize)],
     (before, of): (usize, usize),
     runs: &mut Runs,
@@ -137,7 +137,7 @@ fn work(
     // Finished thousandths of all runs.
     let done = AtomicU64::new(0);
     let refused: Mutex<Option<String>> = Mutex::new(None);
-    let finished: Mutex<Vec<((usize, usize), Run)>> = Mutex::new(Vec::new());
+    let finished: Mutex<Vec<((usize, usize), StoredRun)>> = Mutex::new(Vec::new());
     let work = || loop {
         let task = next.fetch_add(1, Ordering::Relaxed);
         if task >= tasks || control.stop.load(Ordering::Relaxed) {
@@ -173,7 +173,12 @@ fn work(
     Ok(())
 }
 
-fn one(job: &Job<'_>, variant: usize, seed: usize, tell: &dyn Fn(u64)) -> Result<Run, SimError> {
+fn one(
+    job: &RunContext<'_>,
+    variant: usize,
+    seed: usize,
+    tell: &dyn Fn(u64),
+) -> Result<StoredRun, SimError> {
     let (plan, stop) = (job.plan, job.control.stop);
     let number = plan.scenario.seed.wrapping_add(seed as u64);
     let network = plan.network(variant, number, seed == 0);
@@ -222,7 +227,7 @@ fn in_steps(
 }
 
 /// Extracts the stored results.
-pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Run {
+pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> StoredRun {
     let mut groups = Vec::new();
     let mut capacity_bps = Vec::new();
     let span_s = result.span_s;
@@ -230,11 +235,11 @@ pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Ru
         let link = &result.links[plan.bottleneck(group)];
         let others = plan.others(group);
         let response = Response::of(plan, variant, &result, group);
-        let view = View { run: &result, group, link, others: &others, response: &response };
+        let view = GroupInputs { run: &result, group, link, others: &others, response: &response };
         capacity_bps.push(link.capacity_bits / result.span_s);
         let flows = result.groups[group].flows.iter().zip(&response.convergence_s);
         let one_flow = |(result, convergence_s): (&FlowResult, &f64)| {
-            let flow = OneFlow { result, convergence_s: *convergence_s };
+            let flow = FlowInputs { result, convergence_s: *convergence_s };
             MEASURES.iter().filter_map(|m| m.per_flow.map(|of| of(&flow, span_s))).collect()
         };
         groups.push(GroupValues {
@@ -244,14 +249,14 @@ pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Ru
     }
     if !result.series.is_empty() {
         let all = 0..result.groups.len();
-        let tables: Vec<Table> =
+        let tables: Vec<SeriesTable> =
             all.filter_map(|group| response::over_time(plan, &result, group)).collect();
         result.series.extend(tables);
     }
-    Run { seed, digest: result.digest, groups, capacity_bps, series: result.series }
+    StoredRun { seed, digest: result.digest, groups, capacity_bps, series: result.series }
 }
 
 /// A combined digest of several runs, in their order.
-pub fn combined<'a>(runs: impl Iterator<Item = &'a Run>) -> u64 {
+pub fn combined<'a>(runs: impl Iterator<Item = &'a StoredRun>) -> u64 {
     runs.fold(0, |all, run| mix(all ^ run.digest))
 }

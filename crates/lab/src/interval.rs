@@ -28,7 +28,7 @@ const NONE_SEEN: f64 = 2.995_732_273_553_991;
 
 /// The unit of measures that count events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Events {
+pub enum EventUnit {
     /// The measure is a number of events per run.
     PerRun,
     /// The measure is events over packets sent.
@@ -36,11 +36,11 @@ pub enum Events {
 }
 
 /// How a measure counts events; `None` if it does not.
-pub fn events(measure: &str) -> Option<Events> {
+pub fn events(measure: &str) -> Option<EventUnit> {
     match measure {
-        "timeouts" | "retransmissions" => Some(Events::PerRun),
+        "timeouts" | "retransmissions" => Some(EventUnit::PerRun),
         "loss_rate" | "queue_loss_rate" | "random_loss_rate" | "loss_event_rate"
-        | "sender_loss_rate" => Some(Events::PerPacket),
+        | "sender_loss_rate" => Some(EventUnit::PerPacket),
         _ => None,
     }
 }
@@ -137,8 +137,8 @@ impl Resamples {
 /// The exposure of an event measure in each run; `None` if it does not count events, or if packets are unknown.
 fn exposure(name: &str, names: &[&'static str], runs: &[&[f64]]) -> Option<Vec<f64>> {
     match events(name)? {
-        Events::PerRun => Some(vec![1.0; runs.len()]),
-        Events::PerPacket => {
+        EventUnit::PerRun => Some(vec![1.0; runs.len()]),
+        EventUnit::PerPacket => {
             let sent = names.iter().position(|n| *n == "sent_packets")?;
             Some(runs.iter().map(|r| r[sent]).collect())
         }

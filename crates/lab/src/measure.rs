@@ -10,7 +10,7 @@ use narrows_sim::result::Roughness;
 use narrows_sim::{FlowResult, LimitedTimes, LinkGroup, LinkResult, RunResult};
 
 /// The inputs of a measure of a group.
-pub struct View<'a> {
+pub struct GroupInputs<'a> {
     /// All results of the run.
     pub run: &'a RunResult,
     /// Index of the group.
@@ -24,14 +24,14 @@ pub struct View<'a> {
 }
 
 /// The inputs of a measure of a single flow.
-pub struct OneFlow<'a> {
+pub struct FlowInputs<'a> {
     /// The flow's results.
     pub result: &'a FlowResult,
     /// Convergence time in seconds, NaN if it did not converge.
     pub convergence_s: f64,
 }
 
-impl std::ops::Deref for OneFlow<'_> {
+impl std::ops::Deref for FlowInputs<'_> {
     type Target = FlowResult;
     fn deref(&self) -> &FlowResult {
         self.result
@@ -65,9 +65,9 @@ pub struct Measure {
     /// Whether it exists only with competitors (`--against`).
     pub competition: bool,
     /// Computes it; NaN if it does not exist in the run.
-    pub of: fn(&View<'_>) -> f64,
+    pub of: fn(&GroupInputs<'_>) -> f64,
     /// Computes it for a single flow over a span in seconds, if that is meaningful.
-    pub per_flow: Option<fn(&OneFlow<'_>, f64) -> f64>,
+    pub per_flow: Option<fn(&FlowInputs<'_>, f64) -> f64>,
 }
 
 /// The measures of a flow's variation of goodput, and their time scales in seconds.
@@ -81,7 +81,7 @@ pub const ROUGHNESS: [(&str, f64); 7] = [
     ("cov_10s", 10.0),
 ];
 
-impl View<'_> {
+impl GroupInputs<'_> {
     fn flows(&self) -> impl Iterator<Item = &FlowResult> {
         self.run.groups[self.group].flows.iter()
     }
@@ -118,7 +118,7 @@ fn one_roughness(f: &FlowResult, scale: usize, what: fn(&Roughness) -> f64) -> f
     f.detail.as_ref().and_then(|d| d.roughness.get(scale)).map_or(f64::NAN, what)
 }
 
-fn mean_roughness(v: &View<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f64 {
+fn mean_roughness(v: &GroupInputs<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f64 {
     mean(v.flows().map(|f| one_roughness(f, scale, what)).filter(|c| c.is_finite()))
 }
 
@@ -134,7 +134,7 @@ fn flow_loss_events(f: &FlowResult) -> f64 {
 }
 
 /// A share of the time of all flows of a group.
-fn limited(v: &View<'_>, of: fn(&LimitedTimes) -> f64) -> f64 {
+fn limited(v: &GroupInputs<'_>, of: fn(&LimitedTimes) -> f64) -> f64 {
     ratio(v.flows().map(|f| of(&f.limited)).sum(), v.flows().map(|f| f.limited.total_s()).sum())
 }
 

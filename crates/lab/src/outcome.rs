@@ -1,7 +1,7 @@
 //! The outcome of a comparison or a scenario, from which tables, JSON and reports are made.
 
 use narrows_base::Variable;
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 
 /// A mean over seeds and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,7 +68,7 @@ pub struct ProtocolOutcome {
     /// Per flow: its name and its measures, in the form of `measures`.
     pub per_flow: Vec<(String, Vec<(&'static str, Estimate)>)>,
     /// Time series of the first seed.
-    pub series: Vec<Table>,
+    pub series: Vec<SeriesTable>,
 }
 
 /// Values of one seed.

@@ -51,7 +51,7 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
         let why = unsuited(&all, aim).unwrap_or_default();
         return format!("None of these is made for {}. {why}", aim.name());
     }
-    let question = Question { aim, preset, path: path_of(&suited, aim) };
+    let question = RecommendationBasis { aim, preset, path: path_of(&suited, aim) };
     let bearable: Vec<Candidate<'_>> =
         suited.iter().copied().filter(|r| question.why_not(r).is_none()).collect();
     let available: Vec<Candidate<'_>> =
@@ -86,14 +86,14 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
     sentences.join(" ")
 }
 
-/// The basis of a recommendation.
-struct Question {
+/// The aim, and the path for which protocols are ranked.
+struct RecommendationBasis {
     aim: Aim,
     preset: Preset,
     path: PathValues,
 }
 
-impl Question {
+impl RecommendationBasis {
     fn value(&self, r: Candidate<'_>) -> f64 {
         let value = self.aim.value(r);
         if value.is_finite() { value } else { 0.0 }

@@ -18,9 +18,9 @@
 
 use crate::stats::jain;
 use narrows_base::{Duration, Time};
-use narrows_scenario::plan::{Plan, Step};
+use narrows_scenario::plan::{Plan, ShareChange};
 use narrows_sim::result::LINK_TICK_S;
-use narrows_sim::{FlowResult, RunResult, Table};
+use narrows_sim::{FlowResult, RunResult, SeriesTable};
 use std::collections::BTreeMap;
 
 /// Relative distance from a share that counts as reached.
@@ -103,7 +103,7 @@ fn ended_at(t: Time, from: Time, width_ns: u64) -> usize {
 }
 
 /// The rate in bit/s before a step; `None` if too little of it was measured.
-fn mean_before(ticks: &[f64], step: &Step, from: Time) -> Option<f64> {
+fn mean_before(ticks: &[f64], step: &ShareChange, from: Time) -> Option<f64> {
     let end = ended_at(step.at, from, TICK_NS).min(ticks.len());
     let begin = first_at(step.since, from, TICK_NS).max(end.saturating_sub(BEFORE));
     let known = ticks.get(begin..end).filter(|t| t.len() >= WINDOW)?;
@@ -111,7 +111,12 @@ fn mean_before(ticks: &[f64], step: &Step, from: Time) -> Option<f64> {
 }
 
 /// Time from the step to the beginning of the first second for which `passes` holds for the rate.
-fn seconds_until(ticks: &[f64], step: &Step, from: Time, passes: impl Fn(f64) -> bool) -> f64 {
+fn seconds_until(
+    ticks: &[f64],
+    step: &ShareChange,
+    from: Time,
+    passes: impl Fn(f64) -> bool,
+) -> f64 {
     let begin = first_at(step.at, from, TICK_NS);
     let end = ended_at(step.until, from, TICK_NS).min(ticks.len());
     let after = ticks.get(begin..end).unwrap_or(&[]);
@@ -150,7 +155,7 @@ fn convergence(
     group: usize,
     flow: &FlowResult,
     all: &[Sharing<'_>],
-    steps: &[Step],
+    steps: &[ShareChange],
     shares: &mut BTreeMap<(usize, usize), f64>,
 ) -> f64 {
     let s = &plan.scenario;
@@ -179,7 +184,7 @@ fn convergence(
 
 /// A group's values per second: its throughput at its bottleneck, theta if it has competitors there, Jain's index of
 /// its flows' goodputs if it has several.
-pub fn over_time(plan: &Plan, run: &RunResult, group: usize) -> Option<Table> {
+pub fn over_time(plan: &Plan, run: &RunResult, group: usize) -> Option<SeriesTable> {
     let s = &plan.scenario;
     let from = Time::ZERO + s.warmup;
     let link = &run.links[plan.bottleneck(group)];
@@ -218,7 +223,7 @@ pub fn over_time(plan: &Plan, run: &RunResult, group: usize) -> Option<Table> {
         columns.push(("jain", (0..n).map(equality).collect()));
     }
     let end = |k: usize| (from + Duration::from_nanos((k + 1) as u64 * SECOND_NS)).as_secs_f64();
-    Some(Table {
+    Some(SeriesTable {
         kind: "group",
         name: s.flows[group].name.clone(),
         group: s.flows[group].name.clone(),

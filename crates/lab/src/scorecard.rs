@@ -13,11 +13,11 @@ mod criteria;
 mod judge;
 mod networks;
 
-pub use criteria::{Criterion, Figure, NOT_SIMULATED, SECTIONS};
+pub use criteria::{Criterion, CriterionMeasure, NOT_SIMULATED, SECTIONS};
 pub use judge::Judgement;
 
-use crate::execute::Control;
-use crate::measure::{self, View};
+use crate::execute::RunControl;
+use crate::measure::{self, GroupInputs};
 use crate::response::Response;
 use narrows_base::SpecError;
 use narrows_scenario::{Plan, Scenario};
@@ -51,9 +51,9 @@ pub struct Yardsticks {
 
 /// A figure of a criterion, measured.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct MeasuredFigure {
     /// The measure and its group.
-    pub figure: Figure,
+    pub figure: CriterionMeasure,
     /// Means over the seeds: of the controller, Reno, CUBIC, BBR.
     pub means: [f64; 4],
     /// The controller's rank among Reno and CUBIC.
@@ -63,13 +63,13 @@ pub struct Entry {
 /// A criterion with its figures.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Row {
+pub struct ScorecardRow {
     /// The network and its figures.
     pub criterion: Criterion,
     /// The network with the controller alone, to run it again.
     pub scenario: Scenario,
     /// The measured figures.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MeasuredFigure>,
 }
 
 impl Scorecard {
@@ -87,7 +87,7 @@ impl Scorecard {
     ///
     /// # Errors
     /// An unknown protocol or section, or an error of the simulator.
-    pub fn measure(&self, control: &Control<'_>) -> Result<Option<Vec<Row>>, String> {
+    pub fn measure(&self, control: &RunControl<'_>) -> Result<Option<Vec<ScorecardRow>>, String> {
         let wanted = |c: &Criterion| self.section.as_ref().is_none_or(|s| c.section.starts_with(s));
         let criteria: Vec<Criterion> = networks::all()?.into_iter().filter(wanted).collect();
         if criteria.is_empty() {
@@ -108,13 +108,13 @@ impl Scorecard {
         for (criterion, of_figures) in criteria.into_iter().zip(values) {
             let scenario = self.scenario(&criterion, false).map_err(|e| e.to_string())?;
             let entries = (criterion.figures.iter().zip(of_figures))
-                .map(|(figure, values)| Entry {
+                .map(|(figure, values)| MeasuredFigure {
                     figure: figure.clone(),
                     means: values.each_ref().map(|v| v.iter().sum::<f64>() / v.len().max(1) as f64),
                     judgement: judge::judge(&values, figure.more_is_better()),
                 })
                 .collect();
-            rows.push(Row { criterion, scenario, entries });
+            rows.push(ScorecardRow { criterion, scenario, entries });
         }
         Ok(Some(rows))
     }
@@ -147,7 +147,7 @@ impl Scorecard {
         &self,
         criteria: &[Criterion],
         plans: &[Plan],
-        control: &Control<'_>,
+        control: &RunControl<'_>,
     ) -> Result<Option<Vec<Vec<[Vec<f64>; 4]>>>, String> {
         let seeds = self.seeds as usize;
         let (list, columns) = self.variants();
@@ -175,7 +175,7 @@ impl Scorecard {
                 match narrows_sim::run(&network, &mut go_on) {
                     Ok(run) => {
                         let figures = criterion.figures.iter();
-                        let of = |f: &Figure| value(f, plan, *variant, &run);
+                        let of = |f: &CriterionMeasure| value(f, plan, *variant, &run);
                         let found: Vec<f64> = figures.map(of).collect();
                         if let Ok(mut values) = values.lock() {
                             for (place, x) in values[*c].iter_mut().zip(found) {
@@ -216,13 +216,13 @@ impl Scorecard {
 }
 
 /// A figure of one run.
-fn value(figure: &Figure, plan: &Plan, variant: usize, run: &RunResult) -> f64 {
+fn value(figure: &CriterionMeasure, plan: &Plan, variant: usize, run: &RunResult) -> f64 {
     let group = figure.group;
     let Some(measure) = measure::find(figure.measure) else { return f64::NAN };
     let others: Vec<usize> = (0..run.groups.len())
         .filter(|g| *g != group && plan.bottleneck(*g) == plan.bottleneck(group))
         .collect();
-    let view = View {
+    let view = GroupInputs {
         run,
         group,
         link: &run.links[plan.bottleneck(group)],

@@ -1,6 +1,6 @@
 //! Checks link configurations that programs fill in field by field.
 
-use crate::config::{Change, LinkConfig};
+use crate::config::{LinkChange, LinkConfig};
 use crate::queue;
 use narrows_base::field::{at_most, probability};
 use narrows_base::rate::MAX_RATE;
@@ -62,17 +62,17 @@ impl LinkConfig {
     }
 }
 
-impl Change {
+impl LinkChange {
     /// Checks that a link can apply this change.
     ///
     /// # Errors
     /// The new value is impossible.
     pub fn check(&self) -> Result<(), FieldError> {
         match self {
-            Change::Rate(new) => rate("rate", *new),
-            Change::Delay(delay) => at_most("delay", *delay, MAX_TIME),
-            Change::Mtu(0) => Err(FieldError::new("mtu", "0: at least 1 byte is expected")),
-            Change::Loss(_) | Change::Mtu(_) => Ok(()),
+            LinkChange::Rate(new) => rate("rate", *new),
+            LinkChange::Delay(delay) => at_most("delay", *delay, MAX_TIME),
+            LinkChange::Mtu(0) => Err(FieldError::new("mtu", "0: at least 1 byte is expected")),
+            LinkChange::Loss(_) | LinkChange::Mtu(_) => Ok(()),
         }
     }
 }
@@ -140,7 +140,7 @@ mod tests {
             assert!(refused.starts_with(field), "{refused}");
         }
         assert!(good().check().is_ok());
-        assert_eq!(Change::Rate(Rate::from_bps(0)).check().unwrap_err().field, "rate");
-        assert_eq!(Change::Delay(Duration::MAX).check().unwrap_err().field, "delay");
+        assert_eq!(LinkChange::Rate(Rate::from_bps(0)).check().unwrap_err().field, "rate");
+        assert_eq!(LinkChange::Delay(Duration::MAX).check().unwrap_err().field, "delay");
     }
 }

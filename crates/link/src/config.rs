@@ -141,7 +141,7 @@ pub struct EarlyConfig {
 
 /// A change of a link during a run.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum LinkChange {
     /// A new rate; the packet in transmission finishes at the old rate.
     Rate(Rate),
     /// A new propagation delay; packets never overtake those already on the way.

@@ -19,7 +19,7 @@ mod jitter;
 mod policer;
 
 pub use check::MAX_TIME;
-pub use config::{Change, EarlyConfig, Impairments, LinkConfig, QueueConfig, QueueLimit};
+pub use config::{EarlyConfig, Impairments, LinkChange, LinkConfig, QueueConfig, QueueLimit};
 pub use jitter::{Distribution, JitterForm};
 pub use link::Link;
 pub use loss::{LOSSES, LossSpec};

@@ -1,19 +1,19 @@
 //! A link: *queue and rate, then a policer, then delay, then loss*.
 //!
 //! A plain link (drop-tail, constant rate) computes a packet's departure when the packet arrives. So it stores only the
-//! start times of waiting packets, not the packets (`Room`). Every other link serves packets one by one (`Served`). A
+//! start times of waiting packets, not the packets (`LinkQueue`). Every other link serves packets one by one (`Served`). A
 //! property test checks that both compute the same departures to the nanosecond.
 
 mod served;
 
 use self::served::Served;
-use crate::config::{Change, EarlyConfig, Impairments, LinkConfig, QueueLimit};
+use crate::config::{EarlyConfig, Impairments, LinkChange, LinkConfig, QueueLimit};
 use crate::correlated::Correlated;
 use crate::jitter::{Jitter, JitterForm};
 use crate::loss::LossProcess;
 use crate::policer::Policer;
 use crate::queue;
-use crate::trace::Cursor;
+use crate::trace::TraceCursor;
 use crate::{LinkPacket, Meter};
 use narrows_base::rate::Serializer;
 use narrows_base::{Duration, RandomKey, RandomStream, SpecError, Time};
@@ -69,7 +69,7 @@ pub struct Link<P> {
     busy: Time,
     flying: VecDeque<Flying<P>>,
     /// Present if waiting packets must be counted: always if the queue is limited.
-    room: Option<Box<Room>>,
+    room: Option<Box<LinkQueue>>,
     extra: Option<Box<Extra<P>>>,
 }
 
@@ -79,14 +79,14 @@ const _: () = assert!(size_of::<Link<narrows_base::Packet>>() <= 104);
 
 /// The queue of a computed link.
 #[derive(Debug, Default)]
-struct Room {
+struct LinkQueue {
     limit: QueueLimit,
     /// Start times of transmission (ns) and sizes of the packets that wait.
     starts: VecDeque<(u64, u32)>,
     bytes: u64,
 }
 
-impl Room {
+impl LinkQueue {
     /// Removes the packets whose transmission has begun by `now`.
     #[inline]
     fn settle(&mut self, now: Time) {
@@ -107,7 +107,7 @@ struct Extra<P> {
     policer: Option<Policer>,
     /// Jitter of another form than the default's, which needs no state.
     jitter: Option<Jitter>,
-    early: Option<Early>,
+    early: Option<EarlyPackets>,
     stream: RandomStream,
     last_due: Time,
     random_key: RandomKey,
@@ -115,7 +115,7 @@ struct Extra<P> {
 }
 
 /// Which packets go early.
-struct Early {
+struct EarlyPackets {
     config: EarlyConfig,
     numbers: Correlated,
     stream: RandomStream,
@@ -123,10 +123,10 @@ struct Early {
     delayed: u64,
 }
 
-impl Early {
-    fn new(config: EarlyConfig, random_key: RandomKey) -> Early {
+impl EarlyPackets {
+    fn new(config: EarlyConfig, random_key: RandomKey) -> EarlyPackets {
         let stream = random_key.named("early").stream();
-        Early { config, numbers: Correlated::new(config.correlation), stream, delayed: 0 }
+        EarlyPackets { config, numbers: Correlated::new(config.correlation), stream, delayed: 0 }
     }
     /// Whether this packet goes early; as in netem, no number is drawn within a gap.
     fn next(&mut self) -> bool {
@@ -147,7 +147,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         let managed = queue::is_managed(&config.queue);
         let served = if managed || config.trace.is_some() || config.changes {
             let queue = queue::build(config, random_key)?;
-            Some(Served::new(queue, config.trace.clone().map(|t| (t, Cursor::default()))))
+            Some(Served::new(queue, config.trace.clone().map(|t| (t, TraceCursor::default()))))
         } else {
             None
         };
@@ -160,7 +160,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
                 impairments: config.impairments,
                 policer: config.impairments.policer.as_ref().map(Policer::new),
                 jitter: special_jitter(&config.impairments, random_key),
-                early: config.impairments.early.map(|e| Early::new(e, random_key)),
+                early: config.impairments.early.map(|e| EarlyPackets::new(e, random_key)),
                 stream: random_key.named("impairments").stream(),
                 last_due: Time::ZERO,
                 random_key,
@@ -174,7 +174,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
             busy: Time::ZERO,
             flying: VecDeque::new(),
             room: (limit != QueueLimit::Unlimited)
-                .then(|| Box::new(Room { limit, ..Room::default() })),
+                .then(|| Box::new(LinkQueue { limit, ..LinkQueue::default() })),
             extra,
         })
     }
@@ -348,9 +348,9 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
     }
 
     /// Applies a scheduled change. Requires a link configured with `changes`.
-    pub fn change(&mut self, now: Time, change: &Change) {
+    pub fn change(&mut self, now: Time, change: &LinkChange) {
         match change {
-            Change::Rate(rate) => {
+            LinkChange::Rate(rate) => {
                 self.serializer = Serializer::new(*rate);
                 // A trace continues, and so does the queue in front of it.
                 let served = self.extra.as_mut().and_then(|e| e.served.as_mut());
@@ -358,14 +358,14 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
                     served.queue.change_rate(now, *rate);
                 }
             }
-            Change::Delay(delay) => self.delay = *delay,
-            Change::Loss(specs) => {
+            LinkChange::Delay(delay) => self.delay = *delay,
+            LinkChange::Loss(specs) => {
                 if let Some(extra) = &mut self.extra {
                     let random_key = extra.random_key;
                     extra.loss = specs.iter().map(|s| s.build(random_key)).collect();
                 }
             }
-            Change::Mtu(bytes) => {
+            LinkChange::Mtu(bytes) => {
                 if let Some(extra) = &mut self.extra {
                     extra.impairments.mtu = Some(*bytes);
                 }
@@ -383,7 +383,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         let im = extra.impairments;
         let held_back = im.reorder > 0.0 && extra.stream.chance(im.reorder);
         let twice = im.duplicate > 0.0 && extra.stream.chance(im.duplicate);
-        let early = extra.early.as_mut().is_some_and(Early::next);
+        let early = extra.early.as_mut().is_some_and(EarlyPackets::next);
         let due = if held_back {
             due + im.reorder_by
         } else if early {

@@ -90,7 +90,7 @@ fn a_packet_above_the_mtu_is_dropped_before_the_queue() {
         Link::new(&LinkConfig { changes: true, ..config() }, RandomKey::from_seed(1)).unwrap();
     let mut log = Log::default();
     link.accept(Time::ZERO, packet(0, 1000), &mut log);
-    link.change(Time::ZERO, &Change::Mtu(999));
+    link.change(Time::ZERO, &LinkChange::Mtu(999));
     link.accept(Time::ZERO, packet(1, 1000), &mut log);
     assert_eq!((link.mtu(), log.dropped.as_slice()), (Some(999), &[(Time::ZERO, 1)][..]));
 }
@@ -222,8 +222,8 @@ fn rate_and_delay_change_while_it_runs() {
     let mut link = Link::new(&c, RandomKey::from_seed(1)).unwrap();
     link.accept(Time::ZERO, packet(0, 1000), &mut ());
     link.accept(Time::ZERO, packet(1, 1000), &mut ());
-    link.change(Time::ZERO, &Change::Rate(Rate::from_bps(800_000)));
-    link.change(Time::ZERO, &Change::Delay(Duration::from_millis(1)));
+    link.change(Time::ZERO, &LinkChange::Rate(Rate::from_bps(800_000)));
+    link.change(Time::ZERO, &LinkChange::Delay(Duration::from_millis(1)));
     let mut out = Vec::new();
     while !link.next_timeout().is_never() {
         let t = link.next_timeout();

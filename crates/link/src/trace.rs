@@ -179,7 +179,7 @@ impl Trace {
 
 /// A position in a trace.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct TraceCursor {
     round: u64,
     index: usize,
     /// Unused bytes of the last opportunity, and its time.
@@ -191,7 +191,7 @@ pub(crate) struct Cursor {
     last: Option<Time>,
 }
 
-impl Cursor {
+impl TraceCursor {
     /// When a packet of `size` bytes that reached the head of the queue at `now` has been sent.
     pub(crate) fn serve(&mut self, trace: &Trace, now: Time, size: u32) -> Time {
         if self.last.is_none_or(|last| last < now) {
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn opportunities_are_served_and_repeat() {
         let t = Trace::parse("1\n1\n5\n10\n").unwrap();
-        let mut c = Cursor::default();
+        let mut c = TraceCursor::default();
         let ms = |m: u64| Time::from_nanos(m * 1_000_000);
         assert_eq!(c.serve(&t, ms(0), 1500), ms(1));
         assert_eq!(c.serve(&t, ms(1), 1000), ms(1));
@@ -290,8 +290,8 @@ mod tests {
     fn a_burst_takes_a_train_and_then_the_load() {
         let t = Trace::parse("light 0 2 2\nlight 50 7\n10\n11\n100\n").unwrap();
         let ms = |m: u64| Time::from_nanos(m * 1_000_000);
-        let mut c = Cursor::default();
-        let burst = |c: &mut Cursor, at: u64, n: usize| {
+        let mut c = TraceCursor::default();
+        let burst = |c: &mut TraceCursor, at: u64, n: usize| {
             let mut head = ms(at);
             (0..n).for_each(|_| head = c.serve(&t, head, 1500));
             head
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(c.serve(&t, ms(320), 3000), ms(322));
         assert_eq!(c.serve(&t, ms(360), 3000), ms(400));
         let later = t.entered_at(Duration::from_millis(50));
-        assert_eq!(Cursor::default().serve(&later, ms(10), 1500), ms(17));
+        assert_eq!(TraceCursor::default().serve(&later, ms(10), 1500), ms(17));
         for bad in ["light 1 2", "light x 1\n5", "light 1\n5", "light 1 3 2\n5", "light\n5"] {
             assert!(Trace::parse(bad).is_err(), "{bad:?}");
         }

@@ -3,9 +3,9 @@
 //! A hundred flows are sampled 60 times a second while one reader takes all of them, like a page that draws everything,
 //! and another takes eight. Then an hour of updates (216,000) is written at full speed.
 
-use narrows_live::Live;
+use narrows_live::LivePage;
 use narrows_live::feed::history::Merge;
-use narrows_live::feed::{About, Column, Feed, Kind, Run};
+use narrows_live::feed::{Feed, LiveRun, RunDescription, TrackColumn, TrackKind};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -17,18 +17,19 @@ const RATE: f64 = 60.0;
 const SECONDS: f64 = 20.0;
 const HOUR: i64 = 216_000;
 
-fn run(feed: &Arc<Feed>) -> Arc<Run> {
-    let about = About { name: "load".into(), detail: String::new(), real: true, end_s: None };
+fn run(feed: &Arc<Feed>) -> Arc<LiveRun> {
+    let about =
+        RunDescription { name: "load".into(), detail: String::new(), real: true, end_s: None };
     let Some(run) = feed.begin(about) else { panic!("a feed has room for a run") };
     for n in 0..FLOWS {
         let column =
-            |_| Column { name: "cwnd", unit: "", meaning: String::new(), merge: Merge::Mean };
-        run.track(Kind::Flow, &format!("main.{n}"), (0..COLUMNS).map(column).collect());
+            |_| TrackColumn { name: "cwnd", unit: "", meaning: String::new(), merge: Merge::Mean };
+        run.track(TrackKind::Flow, &format!("main.{n}"), (0..COLUMNS).map(column).collect());
     }
     run
 }
 
-fn tell(run: &Run, n: i64) {
+fn tell(run: &LiveRun, n: i64) {
     run.update(n * 16_667, |update| {
         for flow in 0..FLOWS {
             let base = (n % 1000) as f32 * 1.37 + flow as f32;
@@ -41,7 +42,7 @@ fn tell(run: &Run, n: i64) {
 /// CPU share of a core for this many flows on the page, including the reader's part.
 fn share(flows: &str) -> std::io::Result<(f64, f64)> {
     let feed = Feed::new("load");
-    let live = Live::open(([127, 0, 0, 1], 0).into(), feed.clone(), None)?;
+    let live = LivePage::open(([127, 0, 0, 1], 0).into(), feed.clone(), None)?;
     let url = live.url();
     let (address, token) =
         url.trim_start_matches("http://").split_once("/?token=").unwrap_or_default();

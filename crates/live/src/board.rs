@@ -26,11 +26,11 @@ pub struct BoardAbout {
 #[derive(Debug)]
 pub struct Board {
     about: BoardAbout,
-    state: Mutex<State>,
+    state: Mutex<BoardState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct BoardState {
     /// For each point, the sum of its values and their number.
     cells: Vec<(f64, u32)>,
     done: usize,
@@ -44,7 +44,7 @@ impl Board {
     pub fn new(about: BoardAbout) -> Board {
         let points = about.parameters.iter().map(|p| p.1.len()).product();
         let (cells, changes) = (vec![(0.0, 0); points], VecDeque::new());
-        Board { about, state: Mutex::new(State { cells, done: 0, changes, changed: 0 }) }
+        Board { about, state: Mutex::new(BoardState { cells, done: 0, changes, changed: 0 }) }
     }
 
     /// Adds the value of one run at this point; NaN if the run has none.
@@ -104,7 +104,7 @@ impl Board {
     }
 
     /// The state stays usable after a panic of another thread.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,12 @@
 //! Real connections on the page, of rrtp or of the kernel's TCP: selects which are shown, and converts their statistics
 //! to the columns of tracks.
 
-use crate::explain::{Explainer, Sample, is_same};
+use crate::explain::{Explainer, FlowSample, is_same};
 use crate::feed::history::{LEVEL_ROWS, Merge};
 use crate::feed::packets::PacketKind;
-use crate::feed::{Column, Event, Kind, MAX_PACKET_FLOWS, Mark, Run, TrackSpec, Update};
+use crate::feed::{
+    EventMark, FeedEvent, LiveRun, MAX_PACKET_FLOWS, TrackColumn, TrackKind, TrackSpec, Update,
+};
 use crate::simulation::{columns, of_controllers};
 use narrows_report::variables;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,13 +32,13 @@ const BETWEEN_US: i64 = 16_667;
 const FEWER_ROWS: usize = 256;
 
 /// Numbers of an endpoint and of a connection there; neither is reused.
-pub type Key = (usize, u64);
+pub type ConnectionKey = (usize, u64);
 
 /// A new connection.
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub struct AnnouncedConnection {
     /// Endpoint and connection.
-    pub key: Key,
+    pub key: ConnectionKey,
     /// Name on the page; numbered if absent.
     pub name: Option<String>,
     /// Title of the event, a few words.
@@ -45,7 +47,7 @@ pub struct Opened {
 
 /// A connection's statistics at one moment; counters start at its beginning.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
+pub struct ConnectionStatistics {
     /// Congestion window in packets; infinite if unlimited.
     pub cwnd: f64,
     /// Packets in flight.
@@ -76,17 +78,17 @@ pub struct Figures {
     pub marks: u64,
 }
 
-/// The end of a connection.
+/// Why a connection ended, with its last statistics.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ConnectionEnd {
     /// Reason, one sentence.
     pub why: String,
     /// Last statistics.
-    pub last: Figures,
+    pub last: ConnectionStatistics,
 }
 
 /// A sample of a connection, with its controller's variables.
-pub type Seen = (Key, Figures, Vec<(&'static str, f64)>);
+pub type ConnectionSample = (ConnectionKey, ConnectionStatistics, Vec<(&'static str, f64)>);
 
 /// Columns of every connection: name, unit, meaning; those of its controller follow.
 const COLUMNS: [(&str, &str, &str, Merge); 13] = [
@@ -107,12 +109,12 @@ const COLUMNS: [(&str, &str, &str, Merge); 13] = [
 
 /// The connections of a run.
 #[derive(Debug)]
-pub struct Connections {
-    run: Arc<Run>,
+pub struct ConnectionTracks {
+    run: Arc<LiveRun>,
     protocol: String,
     make: fn() -> Explainer,
-    waiting: VecDeque<Opened>,
-    shown: BTreeMap<Key, Shown>,
+    waiting: VecDeque<AnnouncedConnection>,
+    shown: BTreeMap<ConnectionKey, ShownConnection>,
     /// Number of tracks, and the tracks of ended connections, the oldest first.
     tracks: usize,
     free: VecDeque<usize>,
@@ -121,29 +123,29 @@ pub struct Connections {
 }
 
 #[derive(Debug)]
-struct Shown {
-    opened: Opened,
+struct ShownConnection {
+    opened: AnnouncedConnection,
     /// `None` until the first sample.
-    track: Option<Track>,
+    track: Option<ConnectionTrack>,
     /// Consecutive samples without this connection.
     missed: u8,
 }
 
 #[derive(Debug)]
-struct Track {
+struct ConnectionTrack {
     place: usize,
     watched: Vec<&'static str>,
     explainer: Explainer,
-    before: Figures,
+    before: ConnectionStatistics,
     at_us: i64,
     /// Columns of the newest sample.
     row: Vec<f32>,
 }
 
-impl Connections {
+impl ConnectionTracks {
     /// For rrtp endpoints; `protocol` is the expected one.
-    pub fn new(run: Arc<Run>, protocol: &str) -> Connections {
-        Connections {
+    pub fn new(run: Arc<LiveRun>, protocol: &str) -> ConnectionTracks {
+        ConnectionTracks {
             run,
             protocol: protocol.into(),
             make: || Explainer::of_endpoint(variables::listed),
@@ -156,19 +158,19 @@ impl Connections {
     }
 
     /// For the kernel's TCP with this controller.
-    pub fn of_tcp(run: Arc<Run>, controller: &str) -> Connections {
+    pub fn of_tcp(run: Arc<LiveRun>, controller: &str) -> ConnectionTracks {
         let make = || Explainer::new(variables::listed);
-        Connections { make, ..Connections::new(run, controller) }
+        ConnectionTracks { make, ..ConnectionTracks::new(run, controller) }
     }
 
     /// Queues new connections, and shows as many as the limits permit.
-    pub fn admit(&mut self, opened: Vec<Opened>) {
+    pub fn admit(&mut self, opened: Vec<AnnouncedConnection>) {
         self.waiting.extend(opened);
         // Keep the newest: many connections end soon.
         self.waiting.drain(..self.waiting.len().saturating_sub(MAX_WAITING));
         let room = MAX_NEW.min(MAX_SHOWN.saturating_sub(self.shown.len()));
         for opened in self.waiting.drain(..room.min(self.waiting.len())) {
-            self.shown.insert(opened.key, Shown { opened, track: None, missed: 0 });
+            self.shown.insert(opened.key, ShownConnection { opened, track: None, missed: 0 });
         }
     }
 
@@ -180,7 +182,12 @@ impl Connections {
 
     /// Records samples and ends. A connection that is missing from two samples counts as ended. One that began and
     /// ended between two samples is shown with its last statistics.
-    pub fn sample(&mut self, now_us: i64, seen: Vec<Seen>, ended: &BTreeMap<Key, Ended>) {
+    pub fn sample(
+        &mut self,
+        now_us: i64,
+        seen: Vec<ConnectionSample>,
+        ended: &BTreeMap<ConnectionKey, ConnectionEnd>,
+    ) {
         self.waiting.retain(|opened| !ended.contains_key(&opened.key));
         for (key, figures, watched) in &seen {
             self.give_track(*key, now_us, figures, watched);
@@ -188,11 +195,11 @@ impl Connections {
         for (key, ended) in ended {
             self.give_whole_track(*key, now_us, &ended.last);
         }
-        let here: BTreeSet<Key> = seen.iter().map(|s| s.0).collect();
+        let here: BTreeSet<ConnectionKey> = seen.iter().map(|s| s.0).collect();
         for (key, shown) in &mut self.shown {
             shown.missed = if here.contains(key) { 0 } else { shown.missed.saturating_add(1) };
         }
-        let gone: Vec<Key> = self
+        let gone: Vec<ConnectionKey> = self
             .shown
             .iter()
             .filter(|(key, shown)| ended.contains_key(*key) || shown.missed >= MISSED)
@@ -206,7 +213,8 @@ impl Connections {
                 track.sample(update, now_us, &figures, watched);
             }
             for key in gone {
-                let Some(Shown { track: Some(mut track), .. }) = self.shown.remove(&key) else {
+                let Some(ShownConnection { track: Some(mut track), .. }) = self.shown.remove(&key)
+                else {
                     continue;
                 };
                 self.free.push_back(track.place);
@@ -221,13 +229,13 @@ impl Connections {
     }
 
     /// Creates the track of a connection without a sample: all of its data falls between two samples.
-    fn give_whole_track(&mut self, key: Key, now_us: i64, last: &Figures) {
+    fn give_whole_track(&mut self, key: ConnectionKey, now_us: i64, last: &ConnectionStatistics) {
         if self.shown.get(&key).is_none_or(|shown| shown.track.is_some()) {
             return;
         }
         self.give_track(key, now_us, last, &[]);
         if let Some(track) = self.shown.get_mut(&key).and_then(|shown| shown.track.as_mut()) {
-            track.before = Figures::default();
+            track.before = ConnectionStatistics::default();
             track.at_us = now_us - BETWEEN_US;
         }
     }
@@ -235,13 +243,13 @@ impl Connections {
     /// Creates a track at the first sample, with the columns that the controller has.
     fn give_track(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now_us: i64,
-        figures: &Figures,
+        figures: &ConnectionStatistics,
         watched: &[(&'static str, f64)],
     ) {
         let Some(shown) = self.shown.get(&key).filter(|s| s.track.is_none()) else { return };
-        let Opened { name, title, .. } = shown.opened.clone();
+        let AnnouncedConnection { name, title, .. } = shown.opened.clone();
         self.number += 1;
         let name = name.unwrap_or_else(|| format!("connection.{}", self.number));
         let mut names: Vec<&'static str> = watched.iter().map(|w| w.0).collect();
@@ -250,11 +258,11 @@ impl Connections {
         names.retain(|name| kept.insert(*name));
         names.truncate(MAX_WATCHED);
         let own = |&(name, unit, meaning, merge): &(&'static str, &'static str, &str, Merge)| {
-            Column { name, unit, meaning: meaning.to_string(), merge }
+            TrackColumn { name, unit, meaning: meaning.to_string(), merge }
         };
-        let mut all: Vec<Column> = COLUMNS.iter().map(own).collect();
+        let mut all: Vec<TrackColumn> = COLUMNS.iter().map(own).collect();
         all.extend(columns(&names.iter().map(|n| (*n, Merge::Mean)).collect::<Vec<_>>()));
-        let mut spec = TrackSpec::new(Kind::Flow, &name, all);
+        let mut spec = TrackSpec::new(TrackKind::Flow, &name, all);
         let few = self.tracks < MAX_PACKET_FLOWS;
         spec.rows = if few { LEVEL_ROWS } else { FEWER_ROWS };
         let added = (self.tracks < MAX_TRACKS).then(|| self.run.add(spec.clone())).flatten();
@@ -271,7 +279,7 @@ impl Connections {
         };
         let explainer = (self.make)();
         let (before, at_us, row) = (*figures, now_us, Vec::new());
-        let track = Track { place, watched: names, explainer, before, at_us, row };
+        let track = ConnectionTrack { place, watched: names, explainer, before, at_us, row };
         if let Some(shown) = self.shown.get_mut(&key) {
             shown.track = Some(track);
         }
@@ -280,12 +288,12 @@ impl Connections {
     }
 }
 
-impl Track {
+impl ConnectionTrack {
     fn sample(
         &mut self,
         update: &mut Update<'_>,
         now_us: i64,
-        now: &Figures,
+        now: &ConnectionStatistics,
         watched: Vec<(&'static str, f64)>,
     ) {
         let before = std::mem::replace(&mut self.before, *now);
@@ -332,7 +340,7 @@ impl Track {
             // The numbers of the lost packets are unknown; they are among the oldest in flight.
             update.packet(self.place, now_us, acked, PacketKind::Lost);
         }
-        let sample = Sample {
+        let sample = FlowSample {
             time_us: now_us,
             cwnd,
             pacing_bps,
@@ -350,8 +358,8 @@ impl Track {
     }
 }
 
-fn about(time_us: i64, track: usize, title: &str, why: Vec<String>) -> Event {
-    Event { time_us, track, mark: Mark::Connection, title: title.into(), why }
+fn about(time_us: i64, track: usize, title: &str, why: Vec<String>) -> FeedEvent {
+    FeedEvent { time_us, track, mark: EventMark::Connection, title: title.into(), why }
 }
 
 #[cfg(test)]

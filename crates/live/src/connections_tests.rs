@@ -1,27 +1,27 @@
 use super::*;
-use crate::feed::frame::{Cursor, Wants};
-use crate::feed::{About, Feed, MAX_TRACKS};
+use crate::feed::frame::{FeedCursor, Wants};
+use crate::feed::{Feed, MAX_TRACKS, RunDescription};
 use serde_json::Value;
 
-fn connections() -> (Arc<Feed>, Connections) {
+fn connections() -> (Arc<Feed>, ConnectionTracks) {
     let feed = Feed::new("test");
-    let about = About { name: "serve".into(), detail: "".into(), real: true, end_s: None };
+    let about = RunDescription { name: "serve".into(), detail: "".into(), real: true, end_s: None };
     let run = feed.begin(about).unwrap();
-    (feed, Connections::new(run, "rrtp"))
+    (feed, ConnectionTracks::new(run, "rrtp"))
 }
 
-fn key(n: u64) -> Key {
+fn key(n: u64) -> ConnectionKey {
     (1, n)
 }
 
-fn opened(n: u64) -> Opened {
+fn opened(n: u64) -> AnnouncedConnection {
     let name = format!("192.0.2.{}:{}", n % 250, 1000 + n);
-    Opened { key: key(n), name: Some(name), title: "opened by the peer" }
+    AnnouncedConnection { key: key(n), name: Some(name), title: "opened by the peer" }
 }
 
 /// Statistics after `ms` at 100 packets a second with an RTT of 40 ms.
-fn figures(ms: u64) -> Figures {
-    Figures {
+fn figures(ms: u64) -> ConnectionStatistics {
+    ConnectionStatistics {
         cwnd: 20.0,
         in_flight: 5,
         rtt_sum_s: 4e-3 * ms as f64,
@@ -30,12 +30,12 @@ fn figures(ms: u64) -> Figures {
         carried_bytes: 125 * ms,
         sent_bytes: 130 * ms,
         sent: ms / 10,
-        ..Figures::default()
+        ..ConnectionStatistics::default()
     }
 }
 
-fn ended(ms: u64) -> Ended {
-    Ended { why: "The peer closed it, with code 0.".into(), last: figures(ms) }
+fn ended(ms: u64) -> ConnectionEnd {
+    ConnectionEnd { why: "The peer closed it, with code 0.".into(), last: figures(ms) }
 }
 
 fn titles(frame: &Value) -> Vec<&str> {
@@ -43,7 +43,7 @@ fn titles(frame: &Value) -> Vec<&str> {
 }
 
 fn all(feed: &Arc<Feed>) -> Value {
-    let mut cursor = Cursor::new(Wants { packets: Some(0), ..Wants::default() });
+    let mut cursor = FeedCursor::new(Wants { packets: Some(0), ..Wants::default() });
     serde_json::from_str(&cursor.frame(feed).unwrap()).unwrap()
 }
 
@@ -87,10 +87,10 @@ fn figures_of_a_connection_become_a_flow() {
 #[test]
 fn connections_without_end_stay_bounded() {
     let (feed, mut connections) = connections();
-    let mut cursor = Cursor::new(Wants::default());
+    let mut cursor = FeedCursor::new(Wants::default());
     let mut names = std::collections::BTreeSet::new();
     for round in 0..2_000_u64 {
-        let new: Vec<Opened> = (0..50).map(|n| opened(round * 50 + n)).collect();
+        let new: Vec<AnnouncedConnection> = (0..50).map(|n| opened(round * 50 + n)).collect();
         connections.admit(new);
         let wanted = connections.wanted(1);
         assert!(wanted.len() <= MAX_SHOWN);

@@ -1,10 +1,10 @@
 //! Changes of a running link: commands of a page are checked, applied, and recorded as the changes of a scenario that
 //! can be repeated in simulation.
 
-use crate::feed::{Event, Mark, Run};
+use crate::feed::{EventMark, FeedEvent, LiveRun};
 use narrows_base::{Duration, Spec};
 use narrows_lab::Question;
-use narrows_link::{Change, LossSpec};
+use narrows_link::{LinkChange, LossSpec};
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_scenario::scenario::Scheduled;
 use narrows_scenario::{scenario_file, values};
@@ -28,7 +28,7 @@ const NAMES: [&str; 2] = ["bottleneck", "bottleneck.back"];
 /// A command of a page: the link's direction, the property, and its new value.
 #[derive(Deserialize, Clone, PartialEq, Debug)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct PageCommand {
     /// 0 forward, 1 reverse.
     pub direction: usize,
     /// Property to set.
@@ -51,12 +51,12 @@ pub enum Property {
     Outage,
 }
 
-impl Order {
+impl PageCommand {
     /// Parses a request's body.
     ///
     /// # Errors
     /// One line.
-    pub fn read(bytes: &[u8]) -> Result<Order, String> {
+    pub fn read(bytes: &[u8]) -> Result<PageCommand, String> {
         serde_json::from_slice(bytes).map_err(|e| format!("the request is no order to a link: {e}"))
     }
 }
@@ -69,7 +69,7 @@ pub trait Controls: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// One line with the fault and the permitted values.
-    fn apply(&self, order: &Order) -> Result<String, String>;
+    fn apply(&self, order: &PageCommand) -> Result<String, String>;
     /// A scenario file of the link with all changes so far.
     fn scenario(&self) -> String;
 }
@@ -79,20 +79,20 @@ pub trait ChangingLink: Send + Sync + fmt::Debug {
     /// Time since the link's start.
     fn now(&self) -> Duration;
     /// Applies a change to a direction at this time, which may be in the future.
-    fn change(&self, at: Duration, direction: usize, change: Change);
+    fn change(&self, at: Duration, direction: usize, change: LinkChange);
 }
 
 /// The controls of a link of two directions.
 #[derive(Debug)]
 pub struct LinkControls {
     link: Arc<dyn ChangingLink>,
-    run: Arc<Run>,
+    run: Arc<LiveRun>,
     begun: [LinkDirection; 2],
-    state: Mutex<State>,
+    state: Mutex<ControlsState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ControlsState {
     version: u64,
     /// Current settings, without outages.
     now: [LinkDirection; 2],
@@ -105,16 +105,20 @@ impl LinkControls {
     /// For a link with these initial settings, shown as `run`.
     pub fn new(
         link: Arc<dyn ChangingLink>,
-        run: Arc<Run>,
+        run: Arc<LiveRun>,
         begun: [LinkDirection; 2],
     ) -> LinkControls {
         let now = begun.clone();
-        let state = State { version: 0, now, out_until: [Duration::ZERO; 2], changes: Vec::new() };
+        let state =
+            ControlsState { version: 0, now, out_until: [Duration::ZERO; 2], changes: Vec::new() };
         LinkControls { link, run, begun, state: Mutex::new(state) }
     }
 
     /// The changes of a command, each with its delay from now.
-    fn changes(order: &Order, now: &LinkDirection) -> Result<Vec<(Duration, Change)>, String> {
+    fn changes(
+        order: &PageCommand,
+        now: &LinkDirection,
+    ) -> Result<Vec<(Duration, LinkChange)>, String> {
         let value = order.value.trim();
         let one = |change| Ok(vec![(Duration::ZERO, change)]);
         match order.set {
@@ -126,18 +130,18 @@ impl LinkControls {
                 if !(RATES.0..=RATES.1).contains(&(rate.as_bps() as f64)) {
                     return Err(format!("rate: {value} is not between 1kbit/s and 100Gbit/s"));
                 }
-                one(Change::Rate(rate))
+                one(LinkChange::Rate(rate))
             }
             Property::Delay => {
                 let delay = values::delay(value).map_err(|e| format!("delay: {e}"))?;
                 if delay > MAX_DELAY {
                     return Err(format!("delay: {value} is longer than 60s"));
                 }
-                one(Change::Delay(delay))
+                one(LinkChange::Delay(delay))
             }
             Property::Loss => {
                 let loss = LossSpec::parse_all(value).map_err(|e| format!("loss: {e}"))?;
-                one(Change::Loss(loss))
+                one(LinkChange::Loss(loss))
             }
             Property::Outage => {
                 let length = values::delay(value).map_err(|e| format!("outage: {e}"))?;
@@ -145,8 +149,8 @@ impl LinkControls {
                     return Err(format!("outage: {value} is not between 1ms and 10min"));
                 }
                 let all = LossSpec::parse_all("100%").map_err(|e| e.to_string())?;
-                let after = Change::Loss(now.loss.clone());
-                Ok(vec![(Duration::ZERO, Change::Loss(all)), (length, after)])
+                let after = LinkChange::Loss(now.loss.clone());
+                Ok(vec![(Duration::ZERO, LinkChange::Loss(all)), (length, after)])
             }
         }
     }
@@ -172,7 +176,7 @@ impl Controls for LinkControls {
         (state.version, Some(text.to_string()))
     }
 
-    fn apply(&self, order: &Order) -> Result<String, String> {
+    fn apply(&self, order: &PageCommand) -> Result<String, String> {
         let name = *NAMES.get(order.direction).ok_or("direction: 0 is forward, 1 is reverse")?;
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
@@ -185,14 +189,14 @@ impl Controls for LinkControls {
         let which = if order.direction == 0 { "there" } else { "back" };
         let mut title = format!("{which}: {:?} {}", order.set, order.value.trim()).to_lowercase();
         match (&order.set, changes.first()) {
-            (Property::Rate, Some((_, Change::Rate(rate)))) => direction.rate = *rate,
-            (Property::Delay, Some((_, Change::Delay(delay)))) => direction.delay = *delay,
-            (Property::Loss, Some((_, Change::Loss(loss)))) => {
+            (Property::Rate, Some((_, LinkChange::Rate(rate)))) => direction.rate = *rate,
+            (Property::Delay, Some((_, LinkChange::Delay(delay)))) => direction.delay = *delay,
+            (Property::Loss, Some((_, LinkChange::Loss(loss)))) => {
                 direction.loss = loss.clone();
                 // The outage continues; the new loss applies after it.
                 if state.out_until[order.direction] > now {
                     let back = state.out_until[order.direction] - now;
-                    changes = vec![(back, Change::Loss(loss.clone()))];
+                    changes = vec![(back, LinkChange::Loss(loss.clone()))];
                     title += " after the outage";
                 }
             }
@@ -212,7 +216,7 @@ impl Controls for LinkControls {
             let planned = |c: &Scheduled| {
                 c.at == at
                     && c.link == name
-                    && matches!((&c.change, &change), (Change::Loss(_), Change::Loss(_)))
+                    && matches!((&c.change, &change), (LinkChange::Loss(_), LinkChange::Loss(_)))
             };
             state.changes.retain(|c| !planned(c));
             state.changes.push(Scheduled { at, link: name.into(), change, line: 0 });
@@ -220,8 +224,13 @@ impl Controls for LinkControls {
         state.version += 1;
         let why = vec!["Changed on this page; it is recorded in the scenario.".to_string()];
         let time_us = i64::try_from(now.as_nanos() / 1000).unwrap_or(i64::MAX);
-        let event =
-            Event { time_us, track: order.direction, mark: Mark::Link, title: title.clone(), why };
+        let event = FeedEvent {
+            time_us,
+            track: order.direction,
+            mark: EventMark::Link,
+            title: title.clone(),
+            why,
+        };
         drop(guard);
         self.run.update(time_us, |u| u.event(event));
         Ok(title)

@@ -1,6 +1,6 @@
 use super::*;
-use crate::feed::{About, Feed};
-use narrows_scenario::{Link, Plan};
+use crate::feed::{Feed, RunDescription};
+use narrows_scenario::{BottleneckLink, Plan};
 use proptest::prelude::*;
 
 /// A link that records its changes.
@@ -14,22 +14,24 @@ impl ChangingLink for Noted {
     fn now(&self) -> Duration {
         *self.now.lock().unwrap()
     }
-    fn change(&self, at: Duration, direction: usize, change: Change) {
+    fn change(&self, at: Duration, direction: usize, change: LinkChange) {
         self.changes.lock().unwrap().push((at, direction, format!("{change:?}")));
     }
 }
 
 fn controls() -> (Arc<Noted>, LinkControls) {
-    let about = About { name: "relay".into(), detail: String::new(), real: true, end_s: None };
+    let about =
+        RunDescription { name: "relay".into(), detail: String::new(), real: true, end_s: None };
     let run = Feed::new("test").begin(about).unwrap();
-    let link = Link::parse("20Mbit/s,25ms,loss=1%", Path::new("")).unwrap().folded().unwrap();
+    let link =
+        BottleneckLink::parse("20Mbit/s,25ms,loss=1%", Path::new("")).unwrap().folded().unwrap();
     let noted = Arc::new(Noted::default());
     let begun = [link.forward, link.back];
     (noted.clone(), LinkControls::new(noted, run, begun))
 }
 
-fn order(direction: usize, set: &str, value: &str) -> Result<Order, String> {
-    Order::read(
+fn order(direction: usize, set: &str, value: &str) -> Result<PageCommand, String> {
+    PageCommand::read(
         json!({ "direction": direction, "set": set, "value": value }).to_string().as_bytes(),
     )
 }
@@ -118,7 +120,7 @@ proptest! {
     /// Any bytes parse as a command or return a one-line error; any command is applied or refused in one line.
     #[test]
     fn any_body_is_an_order_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Err(why) = Order::read(&bytes) {
+        if let Err(why) = PageCommand::read(&bytes) {
             prop_assert!(!why.contains('\n'));
         }
     }

@@ -1,12 +1,15 @@
 //! Endpoints on the page: the connections of a real socket, sampled 60 times a second. Only statistics are read: no
 //! payload and no keys.
 
-use crate::connections::{Connections, Ended, Figures, Key, MAX_WATCHED, Opened};
-use crate::feed::{Phase, Run};
+use crate::connections::{
+    AnnouncedConnection, ConnectionEnd, ConnectionKey, ConnectionStatistics, ConnectionTracks,
+    MAX_WATCHED,
+};
+use crate::feed::{LiveRun, RunPhase};
 use narrows_base::Time;
 use narrows_net::Clock;
 use narrows_net::endpoint::Observer;
-use narrows_net::socket::Arrival;
+use narrows_net::socket::ReceivedDatagram;
 use narrows_net::tap::{ConnectionOpened, Tap};
 use narrows_transport::connection::{Closed, Stats, Transmit};
 use narrows_transport::endpoint::Handle;
@@ -24,14 +27,14 @@ const MAX_NEWS: usize = 1024;
 /// Shows the connections of endpoints as the flows of a run, until it is dropped.
 #[derive(Debug)]
 pub struct EndpointLive {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointSamples>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by the endpoints' threads and the sampler. An endpoint's thread holds each lock only for a push.
 #[derive(Debug)]
-struct Shared {
-    run: Arc<Run>,
+struct EndpointSamples {
+    run: Arc<LiveRun>,
     zero: OnceLock<Clock>,
     endpoints: Mutex<Endpoints>,
     news: Mutex<News>,
@@ -46,8 +49,8 @@ struct Endpoints {
 
 #[derive(Debug, Default)]
 struct News {
-    opened: Vec<Opened>,
-    closed: BTreeMap<Key, Ended>,
+    opened: Vec<AnnouncedConnection>,
+    closed: BTreeMap<ConnectionKey, ConnectionEnd>,
 }
 
 impl EndpointLive {
@@ -56,15 +59,15 @@ impl EndpointLive {
     ///
     /// # Errors
     /// The system provides no thread.
-    pub fn start(run: Arc<Run>, protocol: &str) -> std::io::Result<EndpointLive> {
-        let shared = Arc::new(Shared {
+    pub fn start(run: Arc<LiveRun>, protocol: &str) -> std::io::Result<EndpointLive> {
+        let shared = Arc::new(EndpointSamples {
             run: run.clone(),
             zero: OnceLock::new(),
             endpoints: Mutex::default(),
             news: Mutex::default(),
             stop: AtomicBool::new(false),
         });
-        let (sampled, connections) = (shared.clone(), Connections::new(run, protocol));
+        let (sampled, connections) = (shared.clone(), ConnectionTracks::new(run, protocol));
         let thread = std::thread::Builder::new()
             .name("narrows-live-end".into())
             .spawn(move || sampled.sample(connections))?;
@@ -88,12 +91,12 @@ impl Drop for EndpointLive {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.shared.run.end(Phase::Done);
+        self.shared.run.end(RunPhase::Done);
     }
 }
 
-impl Shared {
-    fn sample(&self, mut connections: Connections) {
+impl EndpointSamples {
+    fn sample(&self, mut connections: ConnectionTracks) {
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(UPDATE);
             let News { opened, closed } = std::mem::take(&mut *lock(&self.news));
@@ -127,7 +130,7 @@ impl Shared {
 /// The tap of one endpoint, or of several in sequence.
 #[derive(Debug)]
 struct EndpointTap {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointSamples>,
     /// Number of the current endpoint.
     number: Mutex<usize>,
 }
@@ -144,7 +147,7 @@ impl Tap for EndpointTap {
     }
 
     fn sent(&self, _: Time, _: &Transmit, _: &[u8]) {}
-    fn received(&self, _: &Arrival<'_>) {}
+    fn received(&self, _: &ReceivedDatagram<'_>) {}
 
     fn opened(&self, _: Time, opened: &ConnectionOpened) {
         let key = (*lock(&self.number), opened.handle.0);
@@ -153,7 +156,7 @@ impl Tap for EndpointTap {
             // A server logs its clients' addresses, too.
             let name = (!opened.dialled).then(|| opened.remote.to_string());
             let title = if opened.dialled { "opened" } else { "opened by the peer" };
-            news.opened.push(Opened { key, name, title });
+            news.opened.push(AnnouncedConnection { key, name, title });
         }
     }
 
@@ -164,7 +167,7 @@ impl Tap for EndpointTap {
         if let Some(stats) = stats
             && news.closed.len() < MAX_NEWS
         {
-            news.closed.insert(key, Ended { why: told(why), last: figures(stats) });
+            news.closed.insert(key, ConnectionEnd { why: told(why), last: figures(stats) });
         }
     }
 }
@@ -194,8 +197,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn figures(s: &Stats) -> Figures {
-    Figures {
+fn figures(s: &Stats) -> ConnectionStatistics {
+    ConnectionStatistics {
         cwnd: s.window,
         in_flight: s.flight,
         rtt_sum_s: s.rtt_sum.as_secs_f64(),

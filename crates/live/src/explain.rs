@@ -2,7 +2,7 @@
 //! the observations of the last round trip: losses and marks with their places, the RTT, and the variables that the
 //! controller reports by `watch`. A cause without an observation is not claimed.
 
-use crate::feed::{Event, Mark};
+use crate::feed::{EventMark, FeedEvent};
 use narrows_base::Variable;
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const LONG_RTT: f64 = 1.25;
 
 /// A sample of a flow. Counts are those since the former sample.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct FlowSample {
     /// Time of the sample, us.
     pub time_us: i64,
     /// Congestion window in packets; infinite or NaN if there is none.
@@ -46,7 +46,7 @@ pub struct Explainer {
     find: fn(&str) -> Option<Variable>,
     /// Whether timeouts are probe timeouts (RFC 9002 section 6.2).
     probes: bool,
-    recent: VecDeque<Sample>,
+    recent: VecDeque<FlowSample>,
     /// Names in the last sample, and the variables among them that are states. Cached, because the lists are long and
     /// rarely change.
     names: Vec<&'static str>,
@@ -71,18 +71,18 @@ impl Explainer {
     }
 
     /// Examines the next sample; returns events for this track.
-    pub fn look(&mut self, track: usize, sample: Sample) -> Vec<Event> {
+    pub fn look(&mut self, track: usize, sample: FlowSample) -> Vec<FeedEvent> {
         if sample.rtt_s > 0.0 {
             self.min_rtt_s = self.min_rtt_s.min(sample.rtt_s);
         }
         let mut events = Vec::new();
         let event = |mark, title, why| {
             let time_us = sample.time_us;
-            Event { time_us, track, mark, title, why }
+            FeedEvent { time_us, track, mark, title, why }
         };
         if sample.timeouts > 0 {
             let title = if self.probes { "probe timeout" } else { "retransmission timeout" };
-            events.push(event(Mark::Timeout, title.into(), self.why(&sample)));
+            events.push(event(EventMark::Timeout, title.into(), self.why(&sample)));
         }
         let rtt_us = if sample.rtt_s > 0.0 { (sample.rtt_s * 1e6) as i64 } else { 0 };
         let waited = sample.time_us.saturating_sub(rtt_us) >= self.told_us;
@@ -90,13 +90,13 @@ impl Explainer {
             && sample.timeouts == 0
             && let Some(title) = self.fall(&sample)
         {
-            events.push(event(Mark::Slower, title, self.why(&sample)));
+            events.push(event(EventMark::Slower, title, self.why(&sample)));
         }
         self.find_states(&sample);
         if let Some(title) = self.state_change(&sample) {
-            events.push(event(Mark::State, title, self.why(&sample)));
+            events.push(event(EventMark::State, title, self.why(&sample)));
         }
-        if events.iter().any(|e| e.mark != Mark::State) {
+        if events.iter().any(|e| e.mark != EventMark::State) {
             self.told_us = sample.time_us;
             self.recent.clear();
         }
@@ -113,8 +113,8 @@ impl Explainer {
     }
 
     /// Describes the limit that fell; `None` if none did.
-    fn fall(&self, now: &Sample) -> Option<String> {
-        let highest = |of: fn(&Sample) -> f64| {
+    fn fall(&self, now: &FlowSample) -> Option<String> {
+        let highest = |of: fn(&FlowSample) -> f64| {
             let all = self.recent.iter().map(of).filter(|x| x.is_finite());
             all.fold(f64::NAN, f64::max)
         };
@@ -127,7 +127,7 @@ impl Explainer {
             .then(|| format!("pacing rate {:.3} → {:.3} Mbit/s", pacing * 1e-6, to * 1e-6))
     }
 
-    fn find_states(&mut self, now: &Sample) {
+    fn find_states(&mut self, now: &FlowSample) {
         let same =
             |(name, watched): (&&'static str, &(&'static str, f64))| is_same(name, watched.0);
         if self.names.len() == now.watched.len() && self.names.iter().zip(&now.watched).all(same) {
@@ -138,10 +138,10 @@ impl Explainer {
         self.states = found.filter(|v| !v.states.is_empty()).collect();
     }
 
-    fn state_change(&self, now: &Sample) -> Option<String> {
+    fn state_change(&self, now: &FlowSample) -> Option<String> {
         let before = self.recent.back()?;
         self.states.iter().find_map(|variable| {
-            let value = |sample: &Sample| {
+            let value = |sample: &FlowSample| {
                 let found = sample.watched.iter().find(|(name, _)| *name == variable.name);
                 variable.states.get(found?.1 as usize).copied()
             };
@@ -151,9 +151,9 @@ impl Explainer {
     }
 
     /// Sentences that explain an event, the cause first.
-    fn why(&self, now: &Sample) -> Vec<String> {
+    fn why(&self, now: &FlowSample) -> Vec<String> {
         let mut why = Vec::new();
-        let sum = |of: fn(&Sample) -> u64| self.recent.iter().map(of).sum::<u64>() + of(now);
+        let sum = |of: fn(&FlowSample) -> u64| self.recent.iter().map(of).sum::<u64>() + of(now);
         let (drops, losses) = (sum(|s| s.queue_drops), sum(|s| s.link_losses));
         let (marks, lost) = (sum(|s| s.marks), sum(|s| s.declared_lost));
         if now.timeouts > 0 {
@@ -199,7 +199,7 @@ impl Explainer {
     }
 
     /// The controller's variables that changed most within the last round trip.
-    fn variables(&self, now: &Sample) -> Vec<String> {
+    fn variables(&self, now: &FlowSample) -> Vec<String> {
         let Some(before) = self.recent.front() else { return Vec::new() };
         let mut changed: Vec<(f64, String)> = Vec::new();
         for (name, value) in &now.watched {
@@ -252,16 +252,16 @@ mod tests {
     }
 
     /// A flow at 10 ms per sample with an RTT of 50 ms.
-    fn sample(n: i64, cwnd: f64, w_max: f64) -> Sample {
+    fn sample(n: i64, cwnd: f64, w_max: f64) -> FlowSample {
         let watched = vec![("w_max", w_max), ("mode", 0.0), ("unheard_of", n as f64)];
         let rtt_s = 0.05;
-        Sample {
+        FlowSample {
             time_us: n * 10_000,
             cwnd,
             rtt_s,
             pacing_bps: f64::NAN,
             watched,
-            ..Sample::default()
+            ..FlowSample::default()
         }
     }
 
@@ -277,12 +277,14 @@ mod tests {
     #[test]
     fn a_fall_names_the_drop_of_the_round_trip_before() {
         let mut explainer = steady();
-        assert!(explainer.look(0, Sample { queue_drops: 2, ..sample(20, 40.0, 57.0) }).is_empty());
+        assert!(
+            explainer.look(0, FlowSample { queue_drops: 2, ..sample(20, 40.0, 57.0) }).is_empty()
+        );
         explainer.look(0, sample(21, 39.0, 57.0));
         let events = explainer.look(7, sample(22, 28.0, 40.0));
         assert_eq!(events.len(), 1);
         let event = &events[0];
-        assert_eq!((event.mark, event.track, event.time_us), (Mark::Slower, 7, 220_000));
+        assert_eq!((event.mark, event.track, event.time_us), (EventMark::Slower, 7, 220_000));
         assert_eq!(event.title, "cwnd 40.0 → 28.0 packets");
         assert_eq!(event.why[0], "The queue dropped 2 packets of this flow.");
         let last = event.why.last().unwrap();
@@ -295,14 +297,14 @@ mod tests {
     #[test]
     fn without_anything_seen_no_cause_is_claimed() {
         let mut explainer = steady();
-        explainer.look(0, Sample { queue_drops: 1, ..sample(20, 40.0, 57.0) });
+        explainer.look(0, FlowSample { queue_drops: 1, ..sample(20, 40.0, 57.0) });
         for n in 21..60 {
             explainer.look(0, sample(n, 40.0, 57.0));
         }
         let events = explainer.look(0, sample(60, 20.0, 57.0));
         assert!(events[0].why[0].contains("the controller's own choice"), "{:?}", events[0].why);
         let mut explainer = steady();
-        let long = Sample { rtt_s: 0.09, ..sample(20, 20.0, 57.0) };
+        let long = FlowSample { rtt_s: 0.09, ..sample(20, 20.0, 57.0) };
         let why = &explainer.look(0, long)[0].why;
         assert!(why[0].contains("90.0 ms, 40.0 ms more"), "{why:?}");
     }
@@ -310,9 +312,13 @@ mod tests {
     #[test]
     fn losses_on_the_link_are_told_from_drops_and_timeouts_come_first() {
         let mut explainer = steady();
-        let now = Sample { link_losses: 1, timeouts: 1, ..sample(20, 1.0, 57.0) };
+        let now = FlowSample { link_losses: 1, timeouts: 1, ..sample(20, 1.0, 57.0) };
         let events = explainer.look(0, now);
-        assert_eq!((events.len(), events[0].mark), (1, Mark::Timeout), "one thing is told once");
+        assert_eq!(
+            (events.len(), events[0].mark),
+            (1, EventMark::Timeout),
+            "one thing is told once"
+        );
         assert!(events[0].why[0].contains("timeout"));
         assert!(events[0].why[1].contains("lost on the link itself"), "{:?}", events[0].why);
     }

@@ -5,8 +5,8 @@ pub mod frame;
 pub mod history;
 pub mod packets;
 
-use self::history::{History, LEVEL_ROWS, Merge};
-use self::packets::{PacketKind, PacketPoint, Packets};
+use self::history::{LEVEL_ROWS, Merge, SampleHistory};
+use self::packets::{PacketKind, PacketPoint, PacketPoints};
 use crate::board::Board;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub const MAX_PACKET_FLOWS: usize = 8;
 pub struct Feed {
     /// The command line, for the page's header.
     pub title: String,
-    runs: Mutex<VecDeque<Arc<Run>>>,
+    runs: Mutex<VecDeque<Arc<LiveRun>>>,
     board: OnceLock<Arc<Board>>,
     next: AtomicU64,
     version: AtomicU64,
@@ -45,14 +45,14 @@ impl Feed {
     }
 
     /// Adds a run; `None` if too many are still running.
-    pub fn begin(self: &Arc<Feed>, about: About) -> Option<Arc<Run>> {
+    pub fn begin(self: &Arc<Feed>, about: RunDescription) -> Option<Arc<LiveRun>> {
         let mut runs = lock(&self.runs);
         if runs.len() >= MAX_RUNS {
-            let over = runs.iter().position(|r| r.read().phase != Phase::Running)?;
+            let over = runs.iter().position(|r| r.read().phase != RunPhase::Running)?;
             runs.remove(over);
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let run = Arc::new(Run { id, about, state: Mutex::default(), feed: self.clone() });
+        let run = Arc::new(LiveRun { id, about, state: Mutex::default(), feed: self.clone() });
         runs.push_back(run.clone());
         self.changed();
         Some(run)
@@ -64,7 +64,7 @@ impl Feed {
     }
 
     /// The stored runs, oldest first.
-    pub fn runs(&self) -> Vec<Arc<Run>> {
+    pub fn runs(&self) -> Vec<Arc<LiveRun>> {
         lock(&self.runs).iter().cloned().collect()
     }
 
@@ -78,9 +78,9 @@ impl Feed {
     }
 }
 
-/// Description of a run.
+/// Name and details of a run on the page.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct RunDescription {
     /// Unique among the runs of a feed.
     pub name: String,
     /// One line: the link, the seed, the file.
@@ -93,18 +93,18 @@ pub struct About {
 
 /// One simulation or one real transfer.
 #[derive(Debug)]
-pub struct Run {
+pub struct LiveRun {
     /// Number in the feed.
     pub id: u64,
     /// Description for the page.
-    pub about: About,
-    state: Mutex<State>,
+    pub about: RunDescription,
+    state: Mutex<FeedState>,
     feed: Arc<Feed>,
 }
 
 /// Progress of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Phase {
+pub enum RunPhase {
     /// Still in progress.
     #[default]
     Running,
@@ -116,23 +116,23 @@ pub enum Phase {
 
 /// Data of a run.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct FeedState {
     tracks: Vec<Track>,
     /// Number of tracks so far, replaced ones included.
     described: u64,
-    packets: BTreeMap<usize, Packets>,
+    packets: BTreeMap<usize, PacketPoints>,
     /// Each with the number of its track.
-    events: VecDeque<(u64, Event)>,
+    events: VecDeque<(u64, FeedEvent)>,
     events_pushed: u64,
     now_us: i64,
-    phase: Phase,
+    phase: RunPhase,
     /// Grows with every change.
     version: u64,
 }
 
-/// Kinds of tracks.
+/// Subject of a track: a flow, a direction of a link, or media.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum TrackKind {
     /// A flow or connection.
     Flow,
     /// One direction of a link.
@@ -141,9 +141,9 @@ pub enum Kind {
     Media,
 }
 
-/// A column of a track.
+/// One variable over time, with its unit.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Column {
+pub struct TrackColumn {
     /// Name, as in series.parquet.
     pub name: &'static str,
     /// Unit; may be empty.
@@ -159,23 +159,23 @@ pub struct Column {
 pub struct Track {
     /// Counts all tracks of the run, replaced ones included.
     number: u64,
-    kind: Kind,
+    kind: TrackKind,
     /// Whether it is a simulation beside a real run.
     simulated: bool,
     name: String,
-    columns: Vec<Column>,
-    history: History,
+    columns: Vec<TrackColumn>,
+    history: SampleHistory,
 }
 
 /// An event, with an explanation.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Event {
+pub struct FeedEvent {
     /// Time of the event, us.
     pub time_us: i64,
     /// Index of its track.
     pub track: usize,
     /// Kind of event, which selects its symbol.
-    pub mark: Mark,
+    pub mark: EventMark,
     /// Title in one line.
     pub title: String,
     /// Explanation: one sentence each, the cause first.
@@ -184,7 +184,7 @@ pub struct Event {
 
 /// Kinds of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mark {
+pub enum EventMark {
     /// The window or the pacing rate fell.
     Slower,
     /// The controller's state changed.
@@ -205,11 +205,11 @@ pub enum Mark {
 #[derive(Clone, Debug)]
 pub struct TrackSpec {
     /// Flow, link or media.
-    pub kind: Kind,
+    pub kind: TrackKind,
     /// Name in the run.
     pub name: String,
     /// The columns of its samples.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TrackColumn>,
     /// Whether it is a simulation beside a real run, which is drawn dashed.
     pub simulated: bool,
     /// Unmerged samples that are stored; as many for each level of merged ones.
@@ -218,14 +218,14 @@ pub struct TrackSpec {
 
 impl TrackSpec {
     /// With [`LEVEL_ROWS`] rows, and not simulated beside a real run.
-    pub fn new(kind: Kind, name: &str, columns: Vec<Column>) -> TrackSpec {
+    pub fn new(kind: TrackKind, name: &str, columns: Vec<TrackColumn>) -> TrackSpec {
         TrackSpec { kind, name: name.into(), columns, simulated: false, rows: LEVEL_ROWS }
     }
 }
 
-impl Run {
+impl LiveRun {
     /// Locks the run's data for reading.
-    pub fn read(&self) -> MutexGuard<'_, State> {
+    pub fn read(&self) -> MutexGuard<'_, FeedState> {
         lock(&self.state)
     }
 
@@ -235,15 +235,15 @@ impl Run {
         state.now_us = state.now_us.max(time_us);
         state.version += 1;
         write(&mut Update { state: &mut state, time_us });
-        state.packets.values_mut().for_each(Packets::end_update);
+        state.packets.values_mut().for_each(PacketPoints::end_update);
     }
 
     /// Adds a track; `None` if there are too many.
-    pub fn track(&self, kind: Kind, name: &str, columns: Vec<Column>) -> Option<usize> {
+    pub fn track(&self, kind: TrackKind, name: &str, columns: Vec<TrackColumn>) -> Option<usize> {
         self.add(TrackSpec::new(kind, name, columns))
     }
 
-    /// As [`track`](Run::track), with all properties.
+    /// As [`track`](LiveRun::track), with all properties.
     pub fn add(&self, spec: TrackSpec) -> Option<usize> {
         let mut state = lock(&self.state);
         let place = state.tracks.len();
@@ -266,7 +266,7 @@ impl Run {
     }
 
     /// Marks the run as ended.
-    pub fn end(&self, phase: Phase) {
+    pub fn end(&self, phase: RunPhase) {
         let mut state = lock(&self.state);
         state.phase = phase;
         state.version += 1;
@@ -275,10 +275,10 @@ impl Run {
     }
 }
 
-impl State {
+impl FeedState {
     /// The stored events, the oldest first.
     #[cfg(test)]
-    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = &FeedEvent> {
         self.events.iter().map(|(_, event)| event)
     }
 
@@ -287,7 +287,7 @@ impl State {
         let merges = columns.iter().map(|c| c.merge).collect();
         self.described += 1;
         self.version += 1;
-        let history = History::with_rows(merges, rows);
+        let history = SampleHistory::with_rows(merges, rows);
         Track { number: self.described, kind, simulated, name, columns, history }
     }
 }
@@ -295,7 +295,7 @@ impl State {
 /// One update of a run.
 #[derive(Debug)]
 pub struct Update<'a> {
-    state: &'a mut State,
+    state: &'a mut FeedState,
     time_us: i64,
 }
 
@@ -319,7 +319,7 @@ impl Update<'_> {
         }
     }
     /// Adds an event.
-    pub fn event(&mut self, event: Event) {
+    pub fn event(&mut self, event: FeedEvent) {
         if self.state.events.len() == MAX_EVENTS {
             self.state.events.pop_front();
         }
@@ -338,8 +338,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn about(name: &str) -> About {
-        About { name: name.into(), detail: String::new(), real: false, end_s: None }
+    fn about(name: &str) -> RunDescription {
+        RunDescription { name: name.into(), detail: String::new(), real: false, end_s: None }
     }
 
     /// A sweep of thousands of runs keeps the newest ones, and never removes a running one.
@@ -348,7 +348,7 @@ mod tests {
         let feed = Feed::new("test");
         let first = feed.begin(about("goes on")).unwrap();
         for i in 0..1000 {
-            feed.begin(about(&i.to_string())).unwrap().end(Phase::Done);
+            feed.begin(about(&i.to_string())).unwrap().end(RunPhase::Done);
         }
         let kept = feed.runs();
         assert_eq!(kept.len(), MAX_RUNS);
@@ -356,7 +356,7 @@ mod tests {
         let busy = Feed::new("test");
         let all: Vec<_> = (0..MAX_RUNS).map(|_| busy.begin(about("")).unwrap()).collect();
         assert!(busy.begin(about("one more")).is_none());
-        all[3].end(Phase::Stopped("interrupted".into()));
+        all[3].end(RunPhase::Stopped("interrupted".into()));
         assert!(busy.begin(about("one more")).is_some());
     }
 
@@ -365,13 +365,13 @@ mod tests {
     fn a_run_that_tells_without_end_stays_bounded() {
         let feed = Feed::new("test");
         let run = feed.begin(about("run")).unwrap();
-        let tracks = (0..1000).filter_map(|_| run.track(Kind::Flow, "f", Vec::new())).count();
+        let tracks = (0..1000).filter_map(|_| run.track(TrackKind::Flow, "f", Vec::new())).count();
         assert_eq!(tracks, MAX_TRACKS);
         run.update(1, |u| {
             for n in 0..10_000 {
                 u.packet(n % 100, 1, 1, PacketKind::Lost);
                 let (title, why) = (n.to_string(), Vec::new());
-                u.event(Event { time_us: 1, track: 0, mark: Mark::State, title, why });
+                u.event(FeedEvent { time_us: 1, track: 0, mark: EventMark::State, title, why });
             }
         });
         let state = run.read();

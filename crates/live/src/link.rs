@@ -2,10 +2,10 @@
 
 use crate::controls::ChangingLink;
 use crate::feed::history::Merge;
-use crate::feed::{Kind, Phase, Run};
+use crate::feed::{LiveRun, RunPhase, TrackKind};
 use crate::simulation::columns;
 use narrows_base::{Duration, Time};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_net::relay::{
     DirectionStats, HEADERS, MissedDatagram, RelayObserver, RelaySide, RelaySnapshot, RelayTap,
     RelayedDatagram,
@@ -47,7 +47,7 @@ pub trait RunningLink: Send + Sync + fmt::Debug {
     /// Time by the link's clock.
     fn now(&self) -> Time;
     /// Changes a direction, 0 forward or 1 reverse, at this time.
-    fn change(&self, at: Time, direction: usize, change: Change);
+    fn change(&self, at: Time, direction: usize, change: LinkChange);
 }
 
 impl RunningLink for RelayObserver {
@@ -60,7 +60,7 @@ impl RunningLink for RelayObserver {
     fn now(&self) -> Time {
         self.clock().now()
     }
-    fn change(&self, at: Time, direction: usize, change: Change) {
+    fn change(&self, at: Time, direction: usize, change: LinkChange) {
         RelayObserver::change(self, at, direction, change);
     }
 }
@@ -68,17 +68,17 @@ impl RunningLink for RelayObserver {
 /// Shows a link on a page, and passes the page's changes to the link.
 #[derive(Debug)]
 pub struct LinkLive {
-    run: Arc<Run>,
+    run: Arc<LiveRun>,
     /// Tracks of the two directions: the run's first ones, as the page's controls expect.
     tracks: [Option<usize>; 2],
     link: OnceLock<Arc<dyn RunningLink>>,
     rates: Mutex<[f64; 2]>,
-    clients: Mutex<BTreeMap<u32, Client>>,
+    clients: Mutex<BTreeMap<u32, ClientCounters>>,
 }
 
 /// Counters of one client since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
-struct Client {
+struct ClientCounters {
     track: Option<usize>,
     offered_bytes: u64,
     delivered_bytes: u64,
@@ -88,9 +88,9 @@ struct Client {
 
 impl LinkLive {
     /// Shown as `run`; `rates` are the link's forward and reverse rates in bit/s.
-    pub fn new(run: Arc<Run>, rates: [f64; 2]) -> Arc<LinkLive> {
+    pub fn new(run: Arc<LiveRun>, rates: [f64; 2]) -> Arc<LinkLive> {
         let (link, clients) = (OnceLock::new(), Mutex::default());
-        let track = |name| run.track(Kind::Link, name, columns(&LINK_COLUMNS));
+        let track = |name| run.track(TrackKind::Link, name, columns(&LINK_COLUMNS));
         let tracks = ["there", "back"].map(track);
         Arc::new(LinkLive { run, tracks, link, rates: Mutex::new(rates), clients })
     }
@@ -112,23 +112,26 @@ impl LinkLive {
             self.update(&now, &before);
             before = now;
         }
-        self.run.end(Phase::Done);
+        self.run.end(RunPhase::Done);
     }
 
     fn update(&self, now: &RelaySnapshot, before: &RelaySnapshot) {
         let seconds = now.at.since(before.at).as_secs_f64().max(1e-9);
         let rates = *lock(&self.rates);
         // Hold the lock briefly: it is the only one that the relay's thread waits for.
-        let mut clients: Vec<(u32, Client)> = {
+        let mut clients: Vec<(u32, ClientCounters)> = {
             let mut clients = lock(&self.clients);
-            let take = |c: &mut Client| {
-                std::mem::replace(c, Client { track: c.track, ..Client::default() })
+            let take = |c: &mut ClientCounters| {
+                std::mem::replace(c, ClientCounters { track: c.track, ..ClientCounters::default() })
             };
             clients.iter_mut().map(|(n, c)| (*n, take(c))).collect()
         };
         for (number, client) in clients.iter_mut().filter(|(_, c)| c.track.is_none()) {
-            client.track =
-                self.run.track(Kind::Flow, &format!("client.{number}"), columns(&FLOW_COLUMNS));
+            client.track = self.run.track(
+                TrackKind::Flow,
+                &format!("client.{number}"),
+                columns(&FLOW_COLUMNS),
+            );
             self.count(*number, |c| c.track = client.track);
         }
         self.run.update(micros(now.at), |update| {
@@ -152,7 +155,7 @@ impl LinkLive {
             }
             for (_, client) in clients {
                 let Some(track) = client.track else { continue };
-                let Client { offered_bytes, delivered_bytes, dropped, lost, .. } = client;
+                let ClientCounters { offered_bytes, delivered_bytes, dropped, lost, .. } = client;
                 let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
                 let row = [rate(offered_bytes), rate(delivered_bytes), dropped as f64, lost as f64];
                 update.row(track, &row.map(|x| x as f32));
@@ -161,7 +164,7 @@ impl LinkLive {
     }
 
     /// Counts for a client, unless there are too many.
-    fn count(&self, client: u32, count: impl FnOnce(&mut Client)) {
+    fn count(&self, client: u32, count: impl FnOnce(&mut ClientCounters)) {
         let mut clients = lock(&self.clients);
         if clients.len() < MAX_CLIENTS || clients.contains_key(&client) {
             count(clients.entry(client).or_default());
@@ -197,9 +200,9 @@ pub(crate) fn link_row(
 
 /// Called by the relay's thread.
 #[derive(Debug)]
-pub struct Tap(pub Arc<LinkLive>);
+pub struct LiveLinkTap(pub Arc<LinkLive>);
 
-impl RelayTap for Tap {
+impl RelayTap for LiveLinkTap {
     fn bound(&self, observer: RelayObserver) {
         self.0.watch(Arc::new(observer));
     }
@@ -223,8 +226,10 @@ impl ChangingLink for LinkLive {
     fn now(&self) -> Duration {
         self.link.get().map_or(Duration::ZERO, |link| link.now().since(Time::ZERO))
     }
-    fn change(&self, at: Duration, direction: usize, change: Change) {
-        if let (Change::Rate(rate), Some(place)) = (&change, lock(&self.rates).get_mut(direction)) {
+    fn change(&self, at: Duration, direction: usize, change: LinkChange) {
+        if let (LinkChange::Rate(rate), Some(place)) =
+            (&change, lock(&self.rates).get_mut(direction))
+        {
             *place = rate.as_bps() as f64;
         }
         if let Some(link) = self.link.get() {

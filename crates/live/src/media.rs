@@ -7,7 +7,7 @@ pub mod playing;
 pub mod sending;
 
 use crate::feed::history::Merge;
-use crate::feed::{Column, Event, Kind, Mark, Run, Update};
+use crate::feed::{EventMark, FeedEvent, LiveRun, TrackColumn, TrackKind, Update};
 use narrows_net::Clock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,23 +22,23 @@ type Columns<'a> = &'a [(&'static str, &'static str, &'static str, Merge)];
 
 /// The track of one end, with its state between updates.
 #[derive(Debug)]
-struct Shown<M> {
-    run: Arc<Run>,
+struct MediaTrack<M> {
+    run: Arc<LiveRun>,
     clock: Clock,
     /// `None` if the run has too many tracks.
     track: Option<usize>,
     memory: Mutex<M>,
 }
 
-impl<M: Default> Shown<M> {
+impl<M: Default> MediaTrack<M> {
     /// Adds a track to this run.
-    fn new(run: Arc<Run>, clock: Clock, columns: Columns<'_>) -> Shown<M> {
+    fn new(run: Arc<LiveRun>, clock: Clock, columns: Columns<'_>) -> MediaTrack<M> {
         let columns = columns.iter().map(|&(name, unit, meaning, merge)| {
             let meaning = meaning.to_string();
-            Column { name, unit, meaning, merge }
+            TrackColumn { name, unit, meaning, merge }
         });
-        let track = run.track(Kind::Media, "media", columns.collect());
-        Shown { run, clock, track, memory: Mutex::default() }
+        let track = run.track(TrackKind::Media, "media", columns.collect());
+        MediaTrack { run, clock, track, memory: Mutex::default() }
     }
 
     fn now_us(&self) -> i64 {
@@ -60,25 +60,25 @@ impl<M: Default> Shown<M> {
 
 /// Events that occur many times a second: reported once, and again while they continue.
 #[derive(Debug, Default)]
-struct Counts {
-    known: BTreeMap<&'static str, Known>,
+struct EventCounts {
+    known: BTreeMap<&'static str, ReportedEvent>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct ReportedEvent {
     seen_us: i64,
     told_us: i64,
     untold: u64,
 }
 
-impl Counts {
+impl EventCounts {
     /// Counts `more` events. Returns the number to report if it is time, and whether they continue those reported
     /// before.
     fn count(&mut self, what: &'static str, now_us: i64, more: u64) -> Option<(u64, bool)> {
         if more == 0 {
             return None;
         }
-        let first = Known { seen_us: i64::MIN, told_us: i64::MIN, untold: 0 };
+        let first = ReportedEvent { seen_us: i64::MIN, told_us: i64::MIN, untold: 0 };
         let known = self.known.entry(what).or_insert(first);
         let goes_on = now_us.saturating_sub(known.seen_us) < OVER_US;
         let untold = if goes_on { known.untold } else { 0 };
@@ -92,9 +92,9 @@ impl Counts {
 }
 
 /// Adds an event to this track.
-fn tell(update: &mut Update<'_>, track: usize, mark: Mark, title: String, why: Vec<String>) {
+fn tell(update: &mut Update<'_>, track: usize, mark: EventMark, title: String, why: Vec<String>) {
     let time_us = update.time_us();
-    update.event(Event { time_us, track, mark, title, why });
+    update.event(FeedEvent { time_us, track, mark, title, why });
 }
 
 /// A count with its noun: `1 packet`, `2 packets`, `3 more packets`.
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_told_of_at_its_beginning_and_every_five_seconds() {
-        let mut counts = Counts::default();
+        let mut counts = EventCounts::default();
         let mut told = Vec::new();
         for now in (0..12_000_000).step_by(100_000) {
             told.extend(counts.count("late", now, 1).map(|(n, goes_on)| (now, n, goes_on)));

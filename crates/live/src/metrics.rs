@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 /// A part of the command that has metrics.
-pub trait Source: Send + Sync {
+pub trait MetricSource: Send + Sync {
     /// Adds its current values.
     fn write(&self, text: &mut Text);
 }
 
-/// Kinds of metrics.
+/// Prometheus types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum MetricKind {
     /// A value that never falls while the process runs. Its name ends in `_total`.
     Counter,
     /// Any other value.
@@ -29,10 +29,10 @@ pub struct Text(String);
 
 impl Text {
     /// Begins a metric; its samples follow.
-    pub fn family(&mut self, name: &str, kind: Kind, help: &str) -> Samples<'_> {
+    pub fn family(&mut self, name: &str, kind: MetricKind, help: &str) -> Samples<'_> {
         let (word, suffix) = match kind {
-            Kind::Counter => ("counter", "_total"),
-            Kind::Gauge => ("gauge", ""),
+            MetricKind::Counter => ("counter", "_total"),
+            MetricKind::Gauge => ("gauge", ""),
         };
         let name = format!("narrows_{name}{suffix}");
         // Writing into a string does not fail.
@@ -91,9 +91,9 @@ impl Counter {
     }
 }
 
-impl Source for Counter {
+impl MetricSource for Counter {
     fn write(&self, text: &mut Text) {
-        let mut samples = text.family(self.name, Kind::Counter, self.help);
+        let mut samples = text.family(self.name, MetricKind::Counter, self.help);
         let all = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         for (values, count) in &*all {
             let labels: Vec<_> = self.labels.iter().copied().zip(values.iter().copied()).collect();
@@ -113,7 +113,7 @@ mod tests {
         counter.add(&["too_many"], 1);
         let mut text = Text::default();
         counter.write(&mut text);
-        let mut rtt = text.family("rtt_seconds", Kind::Gauge, "Round-trip time.");
+        let mut rtt = text.family("rtt_seconds", MetricKind::Gauge, "Round-trip time.");
         rtt.sample(&[("link", "a\"b\\c\n")], 0.5);
         rtt.sample(&[], f64::NAN);
         let lines = "# HELP narrows_refusals_total Refused requests.\n\

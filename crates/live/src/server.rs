@@ -6,8 +6,8 @@ pub mod metrics;
 mod request;
 
 use self::body::{Body, EventStream};
-use self::request::{Asked, Refusal, check};
-use crate::controls::{Controls, Order};
+use self::request::{HttpRefusal, PageRequest, check};
+use crate::controls::{Controls, PageCommand};
 use crate::feed::Feed;
 use crate::page;
 use hyper::body::{Body as _, Incoming};
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A page that is being served. Dropping it ends the server.
 #[derive(Debug)]
-pub struct Live {
+pub struct LivePage {
     feed: Arc<Feed>,
     local: SocketAddr,
     token: String,
@@ -50,7 +50,7 @@ pub struct Live {
 }
 
 /// State shared by all connections.
-struct Shared {
+struct PageShared {
     feed: Arc<Feed>,
     controls: Option<Arc<dyn Controls>>,
     token: String,
@@ -60,20 +60,20 @@ struct Shared {
 }
 
 /// A connection's place: any newcomer can take it until a request has shown the token.
-struct Place(Mutex<Held>);
+struct ServerPlace(Mutex<HeldPlace>);
 
-enum Held {
+enum HeldPlace {
     Opening(Opening),
     Kept { _permit: OwnedSemaphorePermit },
 }
 
-impl Place {
+impl ServerPlace {
     /// Keeps the place after a permitted request. False if too many are kept.
     fn keep(&self, places: &Arc<Semaphore>) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Held::Opening(_) = *held {
+        if let HeldPlace::Opening(_) = *held {
             let Ok(permit) = places.clone().try_acquire_owned() else { return false };
-            *held = Held::Kept { _permit: permit };
+            *held = HeldPlace::Kept { _permit: permit };
         }
         true
     }
@@ -82,8 +82,8 @@ impl Place {
     async fn given_up(&self) {
         std::future::poll_fn(|context| {
             match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-                Held::Opening(opening) => opening.poll_given_up(context),
-                Held::Kept { .. } => Poll::Pending,
+                HeldPlace::Opening(opening) => opening.poll_given_up(context),
+                HeldPlace::Kept { .. } => Poll::Pending,
             }
         })
         .await;
@@ -92,25 +92,25 @@ impl Place {
 
 /// A bound address that is not served yet. It stays in its network namespace if this process enters another one later.
 #[derive(Debug)]
-pub struct Listening {
+pub struct BoundPage {
     listener: std::net::TcpListener,
     local: SocketAddr,
     token: String,
 }
 
-impl Listening {
+impl BoundPage {
     /// Binds an address; port 0 selects a free one.
     ///
     /// # Errors
     /// The address cannot be bound, or the system provides no random bytes.
-    pub fn bind(address: SocketAddr) -> io::Result<Listening> {
+    pub fn bind(address: SocketAddr) -> io::Result<BoundPage> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
         let token: String = random.iter().map(|b| format!("{b:02x}")).collect();
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let local = listener.local_addr()?;
-        Ok(Listening { listener, local, token })
+        Ok(BoundPage { listener, local, token })
     }
 
     /// URL of the page, with the token.
@@ -122,11 +122,15 @@ impl Listening {
     ///
     /// # Errors
     /// The system provides no thread.
-    pub fn serve(self, feed: Arc<Feed>, controls: Option<Arc<dyn Controls>>) -> io::Result<Live> {
-        let Listening { listener, local, token } = self;
+    pub fn serve(
+        self,
+        feed: Arc<Feed>,
+        controls: Option<Arc<dyn Controls>>,
+    ) -> io::Result<LivePage> {
+        let BoundPage { listener, local, token } = self;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PageShared {
             feed: feed.clone(),
             controls,
             token: token.clone(),
@@ -144,12 +148,12 @@ impl Listening {
             });
         };
         let thread = std::thread::Builder::new().name("narrows-live".into()).spawn(serve)?;
-        Ok(Live { feed, local, token, stop: Some(stop), thread: Some(thread) })
+        Ok(LivePage { feed, local, token, stop: Some(stop), thread: Some(thread) })
     }
 }
 
-impl Live {
-    /// Serves the page at this address: [`Listening::bind`] and [`Listening::serve`].
+impl LivePage {
+    /// Serves the page at this address: [`BoundPage::bind`] and [`BoundPage::serve`].
     ///
     /// # Errors
     /// As those.
@@ -157,8 +161,8 @@ impl Live {
         address: SocketAddr,
         feed: Arc<Feed>,
         controls: Option<Arc<dyn Controls>>,
-    ) -> io::Result<Live> {
-        Listening::bind(address)?.serve(feed, controls)
+    ) -> io::Result<LivePage> {
+        BoundPage::bind(address)?.serve(feed, controls)
     }
 
     /// The runs that it shows.
@@ -184,7 +188,7 @@ fn url(mut local: SocketAddr, token: &str) -> String {
     format!("http://{local}/?token={token}")
 }
 
-impl Drop for Live {
+impl Drop for LivePage {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -193,7 +197,7 @@ impl Drop for Live {
     }
 }
 
-async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
+async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<PageShared>) {
     let openings = Openings::new(MAX_OPENINGS);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
@@ -203,7 +207,7 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
         };
         let _ = stream.set_nodelay(true);
         let shared = shared.clone();
-        let place = Place(Mutex::new(Held::Opening(openings.admit(from.ip()))));
+        let place = ServerPlace(Mutex::new(HeldPlace::Opening(openings.admit(from.ip()))));
         tokio::spawn(async move {
             let service = service_fn(async |request| {
                 Ok::<_, Infallible>(answer(&shared, &place, request).await)
@@ -219,14 +223,18 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-async fn answer(shared: &Shared, place: &Place, request: Request<Incoming>) -> Response<Body> {
+async fn answer(
+    shared: &PageShared,
+    place: &ServerPlace,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let (head, body) = request.into_parts();
     let permitted = check(&head, &shared.token, shared.port);
     let mut response = match permitted {
         Err(refusal) => refused(&refusal),
-        Ok(_) if !place.keep(&shared.places) => refused(&Refusal::busy()),
-        Ok(Asked::Page) => page(),
-        Ok(Asked::Events(wants)) => {
+        Ok(_) if !place.keep(&shared.places) => refused(&HttpRefusal::busy()),
+        Ok(PageRequest::Page) => page(),
+        Ok(PageRequest::Events(wants)) => {
             match EventStream::open(
                 &shared.feed,
                 shared.controls.clone(),
@@ -237,10 +245,10 @@ async fn answer(shared: &Shared, place: &Place, request: Request<Incoming>) -> R
                 Some(stream) => {
                     whole(StatusCode::OK, "text/event-stream", Body::Events(Box::new(stream)))
                 }
-                None => refused(&Refusal::busy()),
+                None => refused(&HttpRefusal::busy()),
             }
         }
-        Ok(Asked::Scenario) => match shared.controls.as_ref().map(|c| c.scenario()) {
+        Ok(PageRequest::Scenario) => match shared.controls.as_ref().map(|c| c.scenario()) {
             Some(text) => {
                 let mut response = whole(StatusCode::OK, "application/toml", Body::text(text));
                 set(
@@ -250,16 +258,16 @@ async fn answer(shared: &Shared, place: &Place, request: Request<Incoming>) -> R
                 );
                 response
             }
-            None => refused(&Refusal::no_link()),
+            None => refused(&HttpRefusal::no_link()),
         },
-        Ok(Asked::Change) => match (&shared.controls, bytes(body).await) {
-            (None, _) => refused(&Refusal::no_link()),
+        Ok(PageRequest::Change) => match (&shared.controls, bytes(body).await) {
+            (None, _) => refused(&HttpRefusal::no_link()),
             (_, Err(refusal)) => refused(&refusal),
-            (Some(controls), Ok(bytes)) => match Order::read(&bytes)
+            (Some(controls), Ok(bytes)) => match PageCommand::read(&bytes)
                 .and_then(|o| controls.apply(&o))
             {
                 Ok(said) => whole(StatusCode::OK, "text/plain; charset=utf-8", Body::text(said)),
-                Err(why) => refused(&Refusal::value(why)),
+                Err(why) => refused(&HttpRefusal::value(why)),
             },
         },
     };
@@ -277,23 +285,25 @@ async fn answer(shared: &Shared, place: &Place, request: Request<Incoming>) -> R
 }
 
 /// The body of a POST, within the limits of length and time.
-async fn bytes(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
+async fn bytes(mut body: Incoming) -> Result<Vec<u8>, HttpRefusal> {
     let all = async {
         let mut bytes = Vec::new();
         while let Some(frame) =
             std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
         {
-            let frame = frame.map_err(|_| Refusal::value("the request was cut off".into()))?;
+            let frame = frame.map_err(|_| HttpRefusal::value("the request was cut off".into()))?;
             if let Ok(data) = frame.into_data() {
                 if bytes.len() + data.len() > MAX_BODY {
-                    return Err(Refusal::value(format!("a request has at most {MAX_BODY} bytes")));
+                    return Err(HttpRefusal::value(format!(
+                        "a request has at most {MAX_BODY} bytes"
+                    )));
                 }
                 bytes.extend_from_slice(&data);
             }
         }
         Ok(bytes)
     };
-    let late = |_| Err(Refusal::value("the request took too long".into()));
+    let late = |_| Err(HttpRefusal::value("the request took too long".into()));
     tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(late)
 }
 
@@ -312,7 +322,7 @@ fn page() -> Response<Body> {
     response
 }
 
-fn refused(refusal: &Refusal) -> Response<Body> {
+fn refused(refusal: &HttpRefusal) -> Response<Body> {
     let text = format!("narrows: {}\n", refusal.why);
     let mut response = whole(refusal.status, "text/plain; charset=utf-8", Body::text(text));
     // A refused connection is closed.

@@ -1,18 +1,19 @@
 //! Simulations on the page: samples a run between its steps. Observation does not change the result.
 
-use crate::explain::{Explainer, Sample};
+use crate::explain::{Explainer, FlowSample};
 use crate::feed::history::Merge;
 use crate::feed::packets::PacketKind;
 use crate::feed::{
-    About, Column, Event, Feed, Kind, MAX_PACKET_FLOWS, Mark, Phase, Run, TrackSpec, Update,
+    EventMark, Feed, FeedEvent, LiveRun, MAX_PACKET_FLOWS, RunDescription, RunPhase, TrackColumn,
+    TrackKind, TrackSpec, Update,
 };
 use narrows_base::{Duration, Time};
 use narrows_lab::buffers;
 use narrows_lab::execute::{ObservedRun, RunObserver};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_report::variables;
 use narrows_scenario::{Plan, values};
-use narrows_sim::Limit;
+use narrows_sim::SendingLimit;
 use narrows_sim::{NetworkSpec, PacketEventKind, SimError, Simulation};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,11 +54,11 @@ const LINK_COLUMNS: [(&str, Merge); 4] = [
 ];
 
 /// Columns with their units and meanings.
-pub(crate) fn columns(list: &[(&'static str, Merge)]) -> Vec<Column> {
+pub(crate) fn columns(list: &[(&'static str, Merge)]) -> Vec<TrackColumn> {
     let column = |&(name, merge): &(&'static str, Merge)| {
         let found = variables::listed(name);
         let (unit, meaning) = found.map_or(("", String::new()), |v| (v.unit, v.explained()));
-        Column { name, unit, meaning, merge }
+        TrackColumn { name, unit, meaning, merge }
     };
     list.iter().map(column).collect()
 }
@@ -98,7 +99,7 @@ impl RunObserver for Simulations<'_> {
         let name =
             scenario.protocols.get(variant).map_or(scenario.name.clone(), ToString::to_string);
         let end_s = Some(network.end.as_secs_f64());
-        let about = About { name, detail: self.detail.clone(), real: false, end_s };
+        let about = RunDescription { name, detail: self.detail.clone(), real: false, end_s };
         let run = self.feed.begin(about)?;
         let interval = match self.speed {
             Some(speed) => Duration::from_secs_f64(speed / UPDATES_PER_SECOND),
@@ -130,7 +131,7 @@ impl RunObserver for Simulations<'_> {
 /// # Errors
 /// The simulator's.
 pub fn beside(
-    run: &Arc<Run>,
+    run: &Arc<LiveRun>,
     network: &NetworkSpec,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), SimError> {
@@ -157,7 +158,7 @@ pub fn beside(
 /// One run.
 #[derive(Debug)]
 struct One {
-    run: Arc<Run>,
+    run: Arc<LiveRun>,
     /// Whether it is shown beside a real run.
     beside: bool,
     speed: Option<f64>,
@@ -166,7 +167,7 @@ struct One {
     flows: Vec<SeenFlow>,
     links: Vec<SeenLink>,
     /// Pending changes, the next one last.
-    changes: Vec<(Time, usize, Change)>,
+    changes: Vec<(Time, usize, LinkChange)>,
     sampled: Time,
 }
 
@@ -209,7 +210,9 @@ impl ObservedRun for One {
                 break;
             }
             let name = if self.beside { "there, simulated" } else { &made.name };
-            let Some(track) = self.track(Kind::Link, name, columns(&LINK_COLUMNS)) else { break };
+            let Some(track) = self.track(TrackKind::Link, name, columns(&LINK_COLUMNS)) else {
+                break;
+            };
             let config = &made.config;
             let rate = config.trace.as_ref().map_or(config.rate.as_bps() as f64, |t| t.mean_bps());
             self.links.push(SeenLink { link, track, capacity_bps: rate, drops: 0, losses: 0 });
@@ -224,7 +227,7 @@ impl ObservedRun for One {
                 true => format!("simulated.{}", n + 1),
                 false => format!("{}.{n}", group.name),
             };
-            let Some(track) = self.track(Kind::Flow, &name, all) else { break };
+            let Some(track) = self.track(TrackKind::Flow, &name, all) else { break };
             self.flows.push(SeenFlow {
                 track,
                 watched,
@@ -259,12 +262,16 @@ impl ObservedRun for One {
     }
 
     fn ended(&mut self, interrupted: bool) {
-        self.run.end(if interrupted { Phase::Stopped("interrupted".into()) } else { Phase::Done });
+        self.run.end(if interrupted {
+            RunPhase::Stopped("interrupted".into())
+        } else {
+            RunPhase::Done
+        });
     }
 }
 
 impl One {
-    fn track(&self, kind: Kind, name: &str, columns: Vec<Column>) -> Option<usize> {
+    fn track(&self, kind: TrackKind, name: &str, columns: Vec<TrackColumn>) -> Option<usize> {
         let spec = TrackSpec::new(kind, name, columns);
         self.run.add(TrackSpec { simulated: self.beside, ..spec })
     }
@@ -352,7 +359,7 @@ impl One {
             let row: Vec<f32> =
                 own.into_iter().chain(flow.watched.iter().map(of)).map(|x| x as f32).collect();
             update.row(flow.track, &row);
-            let sample = Sample {
+            let sample = FlowSample {
                 time_us: micros(self.sampled),
                 cwnd,
                 pacing_bps,
@@ -366,17 +373,17 @@ impl One {
             };
             let events = flow.explainer.look(flow.track, sample);
             let limit = simulation.limit(n);
-            if matches!(limit, Limit::SendBuffer | Limit::ReceiveWindow)
+            if matches!(limit, SendingLimit::SendBuffer | SendingLimit::ReceiveWindow)
                 && !flow.bound
                 && !self.beside
             {
                 flow.bound = true;
                 let flight = 2.0 * slowest * rtt_s / 8.0;
-                update.event(Event {
+                update.event(FeedEvent {
                     time_us: micros(self.sampled),
                     track: flow.track,
-                    mark: Mark::State,
-                    title: format!("the {} binds, not cwnd", Limit::NAMES[limit as usize]),
+                    mark: EventMark::State,
+                    title: format!("the {} binds, not cwnd", SendingLimit::NAMES[limit as usize]),
                     why: vec![if flight.is_finite() {
                         format!("sysctl {} lift it", buffers::sysctls(flight))
                     } else {
@@ -397,19 +404,19 @@ impl One {
         while let Some((at, link, change)) = self.changes.pop_if(|c| c.0 <= now) {
             let Some(seen) = self.links.iter_mut().find(|l| l.link == link) else { continue };
             let title = match &change {
-                Change::Rate(rate) => {
+                LinkChange::Rate(rate) => {
                     seen.capacity_bps = rate.as_bps() as f64;
                     format!("link: rate {}", values::rate_text(*rate))
                 }
-                Change::Delay(delay) => format!("link: delay {}", values::time_text(*delay)),
-                Change::Loss(loss) => format!("link: loss {}", values::loss_text(loss)),
-                Change::Mtu(mtu) => format!("link: MTU {}", values::mtu_text(*mtu)),
+                LinkChange::Delay(delay) => format!("link: delay {}", values::time_text(*delay)),
+                LinkChange::Loss(loss) => format!("link: loss {}", values::loss_text(loss)),
+                LinkChange::Mtu(mtu) => format!("link: MTU {}", values::mtu_text(*mtu)),
             };
             let why = vec!["The scenario changes the link here.".to_string()];
-            update.event(Event {
+            update.event(FeedEvent {
                 time_us: micros(at),
                 track: seen.track,
-                mark: Mark::Link,
+                mark: EventMark::Link,
                 title,
                 why,
             });

@@ -1,7 +1,7 @@
 use super::*;
-use crate::feed::frame::{Cursor, Wants};
+use crate::feed::frame::{FeedCursor, Wants};
 use narrows_lab::Question;
-use narrows_lab::execute::{Control, execute, execute_observed};
+use narrows_lab::execute::{RunControl, execute, execute_observed};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -21,21 +21,21 @@ fn plan(link: &str, protocols: &str) -> Plan {
 fn watched(plan: &Plan) -> (Arc<Feed>, Vec<u64>) {
     let feed = Feed::new("test");
     let seen = Simulations::new(&feed, plan, "the link", None);
-    let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 2 };
+    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 2 };
     let runs = execute_observed(plan, &control, Some(&seen)).unwrap();
     (feed, runs.iter().flatten().flatten().map(|r| r.digest).collect())
 }
 
 fn frame(feed: &Feed, run: u64) -> Value {
     let wants = Wants { run: Some(run), flows: None, packets: Some(1) };
-    serde_json::from_str(&Cursor::new(wants).frame(feed).unwrap()).unwrap()
+    serde_json::from_str(&FeedCursor::new(wants).frame(feed).unwrap()).unwrap()
 }
 
 /// Observation changes no result, and each protocol's first seed can be observed.
 #[test]
 fn runs_are_the_same_whether_they_are_looked_at_or_not() {
     let plan = plan("5Mbit/s,30ms,loss=0.5%", "cubic,bbr,rrtp");
-    let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
     let alone: Vec<u64> =
         execute(&plan, &control).unwrap().iter().flatten().flatten().map(|r| r.digest).collect();
     let (feed, digests) = watched(&plan);

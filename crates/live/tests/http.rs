@@ -1,13 +1,15 @@
 //! The page over a real socket: responses to browsers, and refusals of unknown peers.
 
 use narrows_base::Duration;
-use narrows_link::Change;
-use narrows_live::Live;
+use narrows_link::LinkChange;
+use narrows_live::LivePage;
 use narrows_live::controls::{ChangingLink, Controls, LinkControls};
-use narrows_live::feed::{About, Event, Feed, Kind, Mark, Phase, TrackSpec};
-use narrows_live::media::sending::{Sending, SendingLive};
+use narrows_live::feed::{
+    EventMark, Feed, FeedEvent, RunDescription, RunPhase, TrackKind, TrackSpec,
+};
+use narrows_live::media::sending::{SendingLive, SendingStatistics};
 use narrows_net::Clock;
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -21,50 +23,50 @@ impl ChangingLink for Noted {
     fn now(&self) -> Duration {
         Duration::from_secs(1)
     }
-    fn change(&self, _: Duration, direction: usize, change: Change) {
+    fn change(&self, _: Duration, direction: usize, change: LinkChange) {
         self.0.lock().unwrap().push(format!("{direction} {change:?}"));
     }
 }
 
-fn about() -> About {
-    About { name: "relay".into(), detail: "a <b>link</b>".into(), real: true, end_s: None }
+fn about() -> RunDescription {
+    RunDescription { name: "relay".into(), detail: "a <b>link</b>".into(), real: true, end_s: None }
 }
 
 /// A page with a run of one flow, and a link that can be changed.
-fn page() -> (Live, Arc<Noted>, String, String) {
+fn page() -> (LivePage, Arc<Noted>, String, String) {
     let feed = Feed::new("narrows relay --test");
     let run = feed.begin(about()).unwrap();
-    let cwnd = narrows_live::feed::Column {
+    let cwnd = narrows_live::feed::TrackColumn {
         name: "cwnd",
         unit: "packets",
         meaning: "window".into(),
         merge: narrows_live::feed::history::Merge::Mean,
     };
-    run.track(Kind::Flow, "main.0", vec![cwnd]).unwrap();
+    run.track(TrackKind::Flow, "main.0", vec![cwnd]).unwrap();
     for n in 1..100 {
         run.update(n * 10_000, |u| u.row(0, &[n as f32]));
     }
     let media = SendingLive::new(run.clone(), Clock::new());
     for dropped_by_rate in [0, 3, 3] {
         let (connected, told_bps, waiting_s) = (true, 2e6, 0.04);
-        media.show(&Sending {
+        media.show(&SendingStatistics {
             connected,
             told_bps,
             waiting_s,
             dropped_by_rate,
-            ..Sending::default()
+            ..SendingStatistics::default()
         });
     }
     let (title, why) = ("cwnd 40.0 → 28.0 packets".into(), vec!["The queue dropped it.".into()]);
     run.update(1_000_000, |u| {
-        u.event(Event { time_us: 500_000, track: 0, mark: Mark::Slower, title, why })
+        u.event(FeedEvent { time_us: 500_000, track: 0, mark: EventMark::Slower, title, why })
     });
-    run.end(Phase::Done);
-    let link = Link::parse("20Mbit/s,25ms", Path::new("")).unwrap().folded().unwrap();
+    run.end(RunPhase::Done);
+    let link = BottleneckLink::parse("20Mbit/s,25ms", Path::new("")).unwrap().folded().unwrap();
     let noted = Arc::new(Noted::default());
     let controls: Arc<dyn Controls> =
         Arc::new(LinkControls::new(noted.clone(), run, [link.forward, link.back]));
-    let live = Live::open("127.0.0.1:0".parse().unwrap(), feed, Some(controls)).unwrap();
+    let live = LivePage::open("127.0.0.1:0".parse().unwrap(), feed, Some(controls)).unwrap();
     let url = live.url();
     let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
     let (address, token) = (address.to_string(), token.to_string());
@@ -227,13 +229,13 @@ fn silent_connections_delay_no_request() {
 fn a_port_in_use_is_an_error() {
     let (live, _, address, _) = page();
     let at: std::net::SocketAddr = address.parse().unwrap();
-    assert!(Live::open(at, Feed::new("second"), None).is_err());
+    assert!(LivePage::open(at, Feed::new("second"), None).is_err());
     drop(live);
     assert!(TcpStream::connect(at).is_err());
 }
 
 /// The page's DOM in a browser that had `seconds` before the command ended.
-fn shown(chromium: &str, live: Live, seconds: u64) -> String {
+fn shown(chromium: &str, live: LivePage, seconds: u64) -> String {
     let profile = tempfile::tempdir().unwrap();
     let browser = Command::new(chromium)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"])
@@ -289,26 +291,26 @@ fn a_browser_shows_the_run() {
 }
 
 /// Two real connections and their simulations.
-fn page_with_simulation() -> Live {
+fn page_with_simulation() -> LivePage {
     let feed = Feed::new("narrows speed --test");
     let run = feed.begin(about()).unwrap();
     for (name, simulated) in
         [("connection.1", false), ("connection.2", false), ("beside.1", true), ("beside.2", true)]
     {
-        let cwnd = narrows_live::feed::Column {
+        let cwnd = narrows_live::feed::TrackColumn {
             name: "cwnd",
             unit: "packets",
             meaning: "window".into(),
             merge: narrows_live::feed::history::Merge::Mean,
         };
-        let spec = TrackSpec { simulated, ..TrackSpec::new(Kind::Flow, name, vec![cwnd]) };
+        let spec = TrackSpec { simulated, ..TrackSpec::new(TrackKind::Flow, name, vec![cwnd]) };
         run.add(spec).unwrap();
     }
     for n in 1..100 {
         run.update(n * 10_000, |u| (0..4).for_each(|t| u.row(t, &[10.0 + t as f32])));
     }
-    run.end(Phase::Done);
-    Live::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap()
+    run.end(RunPhase::Done);
+    LivePage::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap()
 }
 
 /// A connection's simulation is drawn over it: in the same chart and colour, with short dashes.
@@ -350,14 +352,14 @@ fn a_browser_lays_simulations_over_what_they_simulate() {
 fn pages_that_do_not_read_cost_their_places() {
     let feed = Feed::new("test");
     let run = feed.begin(about()).unwrap();
-    let column = narrows_live::feed::Column {
+    let column = narrows_live::feed::TrackColumn {
         name: "cwnd",
         unit: "packets",
         meaning: String::new(),
         merge: narrows_live::feed::history::Merge::Mean,
     };
-    run.track(Kind::Flow, "main.0", vec![column]).unwrap();
-    let live = Live::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap();
+    run.track(TrackKind::Flow, "main.0", vec![column]).unwrap();
+    let live = LivePage::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap();
     let url = live.url();
     let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
     let target = format!("/events?token={token}");

@@ -2,18 +2,18 @@
 
 use crate::connection;
 use crate::dial::Peer;
-use crate::flow::State;
+use crate::flow::MediaFlowState;
 use crate::group_run::{self, GroupReceive, GroupSend};
 use crate::inlet::Outs;
 use crate::measures::Measures;
-use crate::outlet::Media;
+use crate::outlet::OutletOptions;
 use crate::playing::Observer;
 use crate::rate_http;
-use crate::receive::{ReceiveOptions, Server, Viewing};
-use crate::send::{Offer, Offering, Sending};
-use crate::sender::Sent;
+use crate::receive::{MediaServer, ReceiveOptions, Viewing};
+use crate::send::{MediaSending, Offer, Offering};
+use crate::sender::SenderCounters;
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 fn runtime() -> Result<Runtime, Error> {
     narrows_net::has_threads_for_runtime().map_err(|e| Error::no_thread(&e))?;
     let made = Builder::new_multi_thread().enable_all().build();
-    made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
+    made.map_err(|e| Error::new(ErrorKind::Local, format!("the system refuses: {e}")))
 }
 
 async fn stopped(stop: &AtomicBool) {
@@ -57,7 +57,7 @@ pub fn receive(
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let server = Server::bind(address, outs, options).await?;
+        let server = MediaServer::bind(address, outs, options).await?;
         ready(server.address())?;
         let set = |clients: &AllowList| server.set_clients(clients);
         server.run(looking(|| look(&set), stop)).await;
@@ -89,8 +89,8 @@ pub fn view(
     done
 }
 
-/// Destination of a sender.
-pub enum Receiver {
+/// The receiver, which listens or connects.
+pub enum SenderDestination {
     /// A receiver to connect to.
     At(Peer),
     /// A receiver that connects to this address.
@@ -115,12 +115,12 @@ pub struct Ready<'a> {
 pub fn send(
     from: &[SocketAddr],
     http: Option<u16>,
-    media: Media,
-    receiver: Receiver,
+    media: OutletOptions,
+    receiver: SenderDestination,
     ready: impl FnOnce(&Ready<'_>) -> Result<(), Error>,
     mut look: impl FnMut(&dyn Fn(&AllowList)),
     stop: &AtomicBool,
-) -> Result<State, Error> {
+) -> Result<MediaFlowState, Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let flag = if from.len() > 1 { "--layer" } else { "--from" };
@@ -136,9 +136,11 @@ pub fn send(
         };
         let rate = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let sender = match receiver {
-            Receiver::At(peer) => Sender::Connects(Sending::new(sockets, media, peer)),
-            Receiver::Comes(address, offer) => {
-                Sender::Listens(Arc::new(Offering::bind(address, sockets, media, offer)?))
+            SenderDestination::At(peer) => {
+                SenderRole::Connects(MediaSending::new(sockets, media, peer))
+            }
+            SenderDestination::Comes(address, offer) => {
+                SenderRole::Listens(Arc::new(Offering::bind(address, sockets, media, offer)?))
             }
         };
         if let Some(listener) = listener {
@@ -162,42 +164,42 @@ pub fn send(
 
 /// A sender that connects, or one that listens.
 #[derive(Clone)]
-enum Sender {
-    Connects(Arc<Sending>),
+enum SenderRole {
+    Connects(Arc<MediaSending>),
     Listens(Arc<Offering>),
 }
 
-impl Sender {
-    fn state(&self) -> State {
+impl SenderRole {
+    fn state(&self) -> MediaFlowState {
         match self {
-            Sender::Connects(one) => one.state(),
-            Sender::Listens(one) => one.state(),
+            SenderRole::Connects(one) => one.state(),
+            SenderRole::Listens(one) => one.state(),
         }
     }
     fn listens(&self) -> Option<SocketAddr> {
         match self {
-            Sender::Connects(_) => None,
-            Sender::Listens(one) => Some(one.address()),
+            SenderRole::Connects(_) => None,
+            SenderRole::Listens(one) => Some(one.address()),
         }
     }
     async fn run(&self) -> Result<(), Error> {
         match self {
-            Sender::Connects(one) => one.keep().await,
-            Sender::Listens(one) => {
+            SenderRole::Connects(one) => one.keep().await,
+            SenderRole::Listens(one) => {
                 one.run().await;
                 Ok(())
             }
         }
     }
     fn set_clients(&self, clients: &AllowList) {
-        if let Sender::Listens(one) = self {
+        if let SenderRole::Listens(one) = self {
             one.set_clients(clients);
         }
     }
     fn leave(&self) {
         match self {
-            Sender::Connects(one) => one.leave(),
-            Sender::Listens(one) => one.leave(),
+            SenderRole::Connects(one) => one.leave(),
+            SenderRole::Listens(one) => one.leave(),
         }
     }
 }
@@ -211,7 +213,7 @@ pub fn send_to_groups(
     options: &GroupSend,
     ready: impl FnOnce(&[SocketAddr]) -> Result<(), Error>,
     stop: &AtomicBool,
-) -> Result<Sent, Error> {
+) -> Result<SenderCounters, Error> {
     runtime()?.block_on(group_run::send(options, ready, stopped(stop)))
 }
 
@@ -236,6 +238,6 @@ async fn listen(port: u16) -> Result<TcpListener, Error> {
             std::io::ErrorKind::AddrInUse => "somebody listens there already".into(),
             _ => e.to_string(),
         };
-        Error::new(Kind::Local, format!("--rate-http {port}: {why}"))
+        Error::new(ErrorKind::Local, format!("--rate-http {port}: {why}"))
     })
 }

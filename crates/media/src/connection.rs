@@ -2,9 +2,9 @@
 
 use narrows_base::{Duration, Time};
 use narrows_net::{ApplicationProtocols, Connection};
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::streams::Limits;
+use narrows_transport::streams::FlowControlLimits;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -35,8 +35,8 @@ pub const BUSY: u64 = 259;
 /// `application` is not a valid name of an application protocol.
 pub fn for_media(config: ConnectionConfig, application: &str) -> Result<ConnectionConfig, Error> {
     let applications = ApplicationProtocols::new([application])
-        .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
-    let limits = Limits { data: 1 << 16, stream: 1 << 16, both: 1, one_way: 0 };
+        .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
+    let limits = FlowControlLimits { data: 1 << 16, stream: 1 << 16, both: 1, one_way: 0 };
     Ok(ConnectionConfig {
         applications,
         limits,
@@ -93,7 +93,7 @@ pub async fn bind(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
             }
             _ => "cannot listen there",
         };
-        Error::new(Kind::Local, format!("{flag} {address}: {why}"))
+        Error::new(ErrorKind::Local, format!("{flag} {address}: {why}"))
     })?;
     // If the system's limit is lower, it applies that limit.
     let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);

@@ -6,7 +6,7 @@ use narrows_base::text::shown as escaped;
 use narrows_net::{Connection, Endpoint};
 use narrows_peers::Error;
 pub use narrows_peers::dial::Peer;
-use narrows_peers::dial::{Dial, Words, may_pass, unspecified};
+use narrows_peers::dial::{Dial, DialWords, may_pass, unspecified};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wait, Instant};
@@ -21,7 +21,7 @@ const MAX_PAUSE: Wait = Wait::from_secs(15);
 const REFUSED: Wait = Wait::from_secs(2);
 /// After a connection of this length, the pause begins again at its minimum.
 const LASTED: Duration = Duration::from_secs(10);
-const WORDS: Words = Words {
+const WORDS: DialWords = DialWords {
     stranger: "the other end does not know this one",
     other_protocol: Some(
         "what listens there is not the other end of this: a sender connects to `media receive`, a receiver to \
@@ -30,7 +30,7 @@ const WORDS: Words = Words {
 };
 
 /// How an attempt or a connection ended.
-pub enum Ended {
+pub enum DialEnd {
     /// Another attempt may succeed. Contains the reason.
     Lost(String),
     /// Another attempt would fail, too.
@@ -38,14 +38,14 @@ pub enum Ended {
 }
 
 /// The use that is made of connections.
-pub trait Use {
+pub trait ConnectionUser {
     /// Runs `until` while there is no connection.
     fn meanwhile<T: Send>(
         &self,
         until: impl Future<Output = T> + Send,
     ) -> impl Future<Output = T> + Send;
     /// Uses a connection until it ends.
-    fn over(&self, connection: &Connection) -> impl Future<Output = Ended> + Send;
+    fn over(&self, connection: &Connection) -> impl Future<Output = DialEnd> + Send;
     /// Reports a line to the user.
     fn tell(&self, line: &str);
 }
@@ -71,7 +71,7 @@ impl Dialler {
     /// # Errors
     /// A failure that another attempt would not cure: the peer has another key, refuses this one, or uses another
     /// version.
-    pub async fn keep(&self, purpose: &(impl Use + Sync)) -> Result<(), Error> {
+    pub async fn keep(&self, purpose: &(impl ConnectionUser + Sync)) -> Result<(), Error> {
         let (mut pause, mut told) = (MIN_PAUSE, String::new());
         loop {
             let begun = Instant::now();
@@ -92,10 +92,10 @@ impl Dialler {
                         return Ok(());
                     }
                     match (ended, refusal) {
-                        (Ended::Lost(_), Some(e)) => Ended::Final(e),
-                        (Ended::Lost(why), None) => {
+                        (DialEnd::Lost(_), Some(e)) => DialEnd::Final(e),
+                        (DialEnd::Lost(why), None) => {
                             let why = escaped(&why);
-                            Ended::Lost(format!("the connection to {at} is lost ({why})"))
+                            DialEnd::Lost(format!("the connection to {at} is lost ({why})"))
                         }
                         (other, _) => other,
                     }
@@ -104,18 +104,18 @@ impl Dialler {
                     if begun.elapsed() < REFUSED {
                         pause = pause.min(REFUSED);
                     }
-                    Ended::Lost(e.line)
+                    DialEnd::Lost(e.line)
                 }
-                Err(e) => Ended::Final(e),
+                Err(e) => DialEnd::Final(e),
             };
             match ended {
-                Ended::Final(e) => return Err(e),
+                DialEnd::Final(e) => return Err(e),
                 // Report each cause once, not each attempt.
-                Ended::Lost(why) if told != why => {
+                DialEnd::Lost(why) if told != why => {
                     purpose.tell(&format!("{why}; connecting again"));
                     told = why;
                 }
-                Ended::Lost(_) => {}
+                DialEnd::Lost(_) => {}
             }
             purpose.meanwhile(sleep(pause)).await;
             pause = (pause * 2).min(MAX_PAUSE);

@@ -28,7 +28,7 @@ const SMOOTHING: f64 = 0.25;
 
 /// Limits of the encoder's rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Range {
+pub struct EncoderRates {
     /// Minimum rate.
     pub least: Rate,
     /// Maximum rate.
@@ -37,7 +37,7 @@ pub struct Range {
 
 /// Inputs of an update.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct EncoderInputs {
     /// The controller's rate on the link, including IP and UDP headers; `None` if it is unlimited.
     pub permitted: Option<Rate>,
     /// The encoder's recent rate.
@@ -53,7 +53,7 @@ pub struct Known {
 /// Computes the rate target of an encoder.
 #[derive(Debug)]
 pub struct EncoderRate {
-    range: Range,
+    range: EncoderRates,
     rate: f64,
     permitted: Option<f64>,
     /// Rate available for media in bit/s, whether the encoder uses it or not.
@@ -66,7 +66,7 @@ pub struct EncoderRate {
 
 impl EncoderRate {
     /// Begins at a third of this range.
-    pub fn new(range: Range) -> EncoderRate {
+    pub fn new(range: EncoderRates) -> EncoderRate {
         let (least, most) = (range.least.as_bps() as f64, range.most.as_bps() as f64);
         let rate = (least + (most - least) / 3.0).max(least).min(most.max(least));
         let changed = Time::ZERO;
@@ -85,7 +85,7 @@ impl EncoderRate {
     }
 
     /// Call this several times a second. Returns the target if it has changed.
-    pub fn update(&mut self, now: Time, known: &Known) -> Option<Rate> {
+    pub fn update(&mut self, now: Time, known: &EncoderInputs) -> Option<Rate> {
         let gone = self.updated.map_or(Duration::ZERO, |at| now.since(at)).as_secs_f64().min(1.0);
         self.updated = Some(now);
         if let Some(permitted) = known.permitted {
@@ -136,7 +136,8 @@ impl EncoderRate {
 mod tests {
     use super::*;
 
-    const RANGE: Range = Range { least: Rate::from_bps(500_000), most: Rate::from_bps(8_000_000) };
+    const RANGE: EncoderRates =
+        EncoderRates { least: Rate::from_bps(500_000), most: Rate::from_bps(8_000_000) };
 
     fn told(seconds: u64, permitted: impl Fn(u64) -> f64, waited: Duration) -> Vec<(u64, f64)> {
         told_to(0.9, seconds, permitted, waited)
@@ -151,7 +152,7 @@ mod tests {
         let mut encoder = EncoderRate::new(RANGE);
         let mut all = Vec::new();
         for ms in (0..seconds * 1000).step_by(50) {
-            let known = Known {
+            let known = EncoderInputs {
                 permitted: Some(Rate::from_bps_f64(permitted(ms) * 1e6)),
                 sent: Rate::from_bps_f64(used * encoder.rate().as_bps() as f64),
                 repeats: 0.05,

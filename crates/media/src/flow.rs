@@ -1,11 +1,11 @@
 //! The media of one connection: from the local sockets into the connection, as fast as the controller permits.
 
 use crate::connection::{MAX_DATAGRAM, message, readable, until};
-use crate::encoder::{EncoderRate, Known, Range};
+use crate::encoder::{EncoderInputs, EncoderRate, EncoderRates};
 use crate::layered::Layered;
 use crate::packet::HEAD;
-use crate::sender::{Path, Sent};
-use crate::waiting::{Dropped, Look, Watch};
+use crate::sender::{PathMeasurements, SenderCounters};
+use crate::waiting::{CauseTracker, DropsByCause, WaitingSample};
 use narrows_base::{Duration, Rate, Time};
 use narrows_net::{Connection, Error as NetError};
 use narrows_transport::connection::Stats;
@@ -31,7 +31,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// State of the sending end, for programs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct State {
+pub struct MediaFlowState {
     /// The encoder's target rate in bit/s.
     pub bits_per_second: u64,
     /// The controller's rate on the link, in bit/s; 0 if it is not known.
@@ -55,7 +55,7 @@ pub struct State {
     /// Packets dropped because they waited too long at this end.
     pub dropped: u64,
     /// The same packets, by the main cause of their waiting.
-    pub dropped_by: Dropped,
+    pub dropped_by: DropsByCause,
     /// Messages, including repeats, that waited too long in the connection.
     pub expired: u64,
     /// Packets that did not arrive in time, as the receiver reports.
@@ -69,7 +69,7 @@ pub struct State {
 }
 
 /// Callback for the state.
-pub type OnState = Box<dyn Fn(&State) + Send + Sync>;
+pub type OnState = Box<dyn Fn(&MediaFlowState) + Send + Sync>;
 
 /// Sockets, connection and callbacks of a flow.
 pub struct Through<'a> {
@@ -82,25 +82,25 @@ pub struct Through<'a> {
     /// Called with log lines for the user.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
     /// Called with the state 20 times a second.
-    pub on_state: &'a (dyn Fn(State) + Send + Sync),
+    pub on_state: &'a (dyn Fn(MediaFlowState) + Send + Sync),
 }
 
 /// The sending side of one connection.
-pub struct Flow<'a> {
+pub struct MediaFlow<'a> {
     through: Through<'a>,
     sender: Layered,
     encoder: EncoderRate,
     next_rate: Time,
-    watch: Watch,
+    watch: CauseTracker,
     /// The current maximum message size, and the number of datagrams split since it last changed; `None` once the user
     /// is informed.
     longest: usize,
     split: Option<u64>,
     /// Time of the last report of dropped packets.
     told: Time,
-    dropped: Dropped,
+    dropped: DropsByCause,
     /// Time and counters of the last update of the statistics below, about a second ago.
-    second: (Time, Sent),
+    second: (Time, SenderCounters),
     /// Repeats and repair packets per part.
     repeats: f64,
     sent: f64,
@@ -109,27 +109,27 @@ pub struct Flow<'a> {
     loss: f64,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> MediaFlow<'a> {
     /// A flow that has not sent anything.
     pub fn new(
         through: Through<'a>,
         latency: Duration,
-        encoder: Range,
+        encoder: EncoderRates,
         layers: &[Rate],
-    ) -> Flow<'a> {
+    ) -> MediaFlow<'a> {
         let rates: Vec<f64> = layers.iter().map(|rate| rate.as_bps() as f64).collect();
         let now = through.connection.now();
-        Flow {
+        MediaFlow {
             through,
             sender: Layered::new(&rates, latency),
             encoder: EncoderRate::new(encoder),
             next_rate: now,
-            watch: Watch::new(now),
+            watch: CauseTracker::new(now),
             longest: 0,
             split: Some(0),
             told: Time::ZERO,
-            dropped: Dropped::default(),
-            second: (now, Sent::default()),
+            dropped: DropsByCause::default(),
+            second: (now, SenderCounters::default()),
             repeats: 0.0,
             sent: 0.0,
             packets: (0, 0),
@@ -143,7 +143,7 @@ impl<'a> Flow<'a> {
         loop {
             let now = self.through.connection.now();
             let stats = self.through.connection.stats();
-            let look = Look {
+            let look = WaitingSample {
                 heard: stats.bytes_received,
                 flight: stats.flight,
                 window: stats.window,
@@ -225,8 +225,8 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    fn path(&self, stats: &Stats) -> Path {
-        Path { srtt: stats.srtt, min_rtt: stats.min_rtt, loss: self.loss }
+    fn path(&self, stats: &Stats) -> PathMeasurements {
+        PathMeasurements { srtt: stats.srtt, min_rtt: stats.min_rtt, loss: self.loss }
     }
 
     /// Call this once a second with the connection's counts of packets sent and lost.
@@ -251,7 +251,7 @@ impl<'a> Flow<'a> {
             self.sent = (sent.bytes - before.bytes) as f64 * 8.0 / gone.as_secs_f64();
         }
         let path = self.path(stats);
-        let known = Known {
+        let known = EncoderInputs {
             permitted: permitted(stats),
             sent: Rate::from_bps_f64(self.sent),
             repeats: self.repeats,
@@ -267,7 +267,7 @@ impl<'a> Flow<'a> {
             (self.through.tell)(&self.layer_line(change));
         }
         let quality = self.sender.quality();
-        (self.through.on_state)(State {
+        (self.through.on_state)(MediaFlowState {
             layers: quality.active(),
             quality_switches: quality.changes(),
             left_out: self.sender.left_out(),
@@ -305,7 +305,7 @@ fn split_line(length: usize, room: usize) -> String {
     )
 }
 
-impl Flow<'_> {
+impl MediaFlow<'_> {
     fn layer_line(&self, change: LayerChange) -> String {
         let (quality, all) = (self.sender.quality(), self.through.sockets.len());
         let what = match change {
@@ -317,7 +317,7 @@ impl Flow<'_> {
     }
 
     /// A line about the packets dropped since the last report, with the cause.
-    fn dropped_line(&self, dropped: &Dropped) -> String {
+    fn dropped_line(&self, dropped: &DropsByCause) -> String {
         let count = dropped.all() - self.dropped.all();
         let stood =
             dropped.silence + dropped.suspended - self.dropped.silence - self.dropped.suspended;

@@ -38,16 +38,16 @@ impl Format {
 
 /// Counts frames in the datagrams of a program.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct FrameCounter {
     format: Option<Format>,
     frame: u32,
-    rtp: rtp::Streams,
+    rtp: rtp::RtpStreams,
     ts: TransportStream,
     /// Whether RTP packets carry the MPEG-TS packets.
     is_ts_in_rtp: bool,
 }
 
-impl Frames {
+impl FrameCounter {
     /// The format of the datagrams; `None` before the first one.
     pub fn format(&self) -> Option<Format> {
         self.format
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn an_rtp_frame_is_one_timestamp_of_one_source() {
-        let mut frames = Frames::default();
+        let mut frames = FrameCounter::default();
         let rtp = |source, timestamp| rtp(96, source, timestamp, 3);
         let rtcp = vec![0x80, 200, 0, 1, 0, 0, 0, 1];
         let all = [rtp(1, 1), rtp(1, 1), rtp(1, 2), rtp(9, 7), rtcp, rtp(1, 2), rtp(1, 3)];
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_picture_in_a_transport_stream_begins_with_its_pes_packet() {
-        let mut frames = Frames::default();
+        let mut frames = FrameCounter::default();
         let all = [
             ts(0, true, None, &[0]),
             ts(65, true, Some(7), &VIDEO),
@@ -130,7 +130,7 @@ mod tests {
     /// ffmpeg's `rtp_mpegts` gives each packet a timestamp of its own.
     #[test]
     fn pictures_of_a_transport_stream_in_rtp_are_counted() {
-        let mut frames = Frames::default();
+        let mut frames = FrameCounter::default();
         for n in 0..90u32 {
             let payload = [ts(65, n % 3 == 0, None, &VIDEO), ts(66, true, None, &[])].concat();
             let mut datagram = rtp(33, 1, n, 0);
@@ -146,7 +146,7 @@ mod tests {
         let picture = [ts(65, true, None, &VIDEO), ts(65, false, None, &[])];
         let picture = picture.map(|packet| [vec![0x80; 4], packet].concat()).concat();
         assert!(rtp::read(&picture).is_some());
-        let mut frames = Frames::default();
+        let mut frames = FrameCounter::default();
         // Only the first datagram has enough packets for detection.
         frames.on_datagram(&picture.repeat(4));
         for n in 2..30 {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn another_program_on_the_port_is_seen() {
-        let mut frames = Frames::default();
+        let mut frames = FrameCounter::default();
         let ts = [ts(65, true, None, &VIDEO), ts(65, false, None, &[])].concat();
         for (datagram, format) in [
             (b"hello".to_vec(), Format::Datagrams),
@@ -174,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn anything_has_a_format_and_a_frame(all: Vec<Vec<u8>>) {
-            let mut frames = Frames::default();
+            let mut frames = FrameCounter::default();
             for datagram in &all {
                 let (frame, begins) = frames.on_datagram(datagram);
                 prop_assert!(frame > 0 || !begins);

@@ -1,6 +1,6 @@
 //! Addresses and sockets of multicast groups.
 
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use narrows_transport::layers::MAX_LAYERS;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -41,7 +41,7 @@ pub fn group(base: SocketAddr, layer: usize) -> Result<SocketAddr, String> {
 }
 
 fn failed(what: &str, at: SocketAddr, e: &io::Error) -> Error {
-    Error::new(Kind::Local, format!("--multicast {at}: {what}: {e}"))
+    Error::new(ErrorKind::Local, format!("--multicast {at}: {what}: {e}"))
 }
 
 fn socket(of: SocketAddr) -> io::Result<Socket> {

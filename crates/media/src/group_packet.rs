@@ -8,7 +8,7 @@
 //! all layers; other packets contain no rates (0 layers). The session is random for each start of a sender. Packets are
 //! not sealed: any host in the network can read and forge them.
 
-use crate::packet::{Data, Message, read, take_layer};
+use crate::packet::{DataPart, MediaMessage, read, take_layer};
 use narrows_transport::layers::MAX_LAYERS;
 
 const MAGIC: [u8; 4] = *b"NWM\x01";
@@ -56,15 +56,15 @@ pub fn read_packet(bytes: &mut [u8]) -> Option<(Head, &[u8])> {
     // Only packets of the base layer contain rates, and all of them are positive.
     let is_possible = (layer == 0) == (count > 0) && rates.iter().all(|rate| *rate > 0);
     let head = Head { session: u64::from_be_bytes(session), layer, rates };
-    let is_data = matches!(read(message), Some(Message::Data(_)));
+    let is_data = matches!(read(message), Some(MediaMessage::Data(_)));
     (is_possible && is_data).then_some((head, &*message))
 }
 
 /// Reads the data message of a packet.
-pub fn data(message: &[u8]) -> Option<Data<'_>> {
+pub fn data(message: &[u8]) -> Option<DataPart<'_>> {
     match read(message)? {
-        Message::Data(data) => Some(data),
-        Message::Ask(_) => None,
+        MediaMessage::Data(data) => Some(data),
+        MediaMessage::Ask(_) => None,
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     fn message(number: u32) -> Vec<u8> {
         let (part, last_part, frame, begins_frame, stamp) = (0, 0, 1, true, Time::ZERO);
-        Data { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
+        DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use crate::group_packet::{Head, data, read_packet};
 use crate::packet::{HEAD, extended, of_layer};
 use crate::playing::{Looks, Playing};
-use crate::shown::Layers;
+use crate::shown::LayerStatistics;
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_transport::layers::MAX_LAYERS;
@@ -25,7 +25,7 @@ const HEADERS: usize = 28;
 
 /// A change of the received stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum GroupChange {
     /// A sender was found. Contains the rates of its layers in kbit/s.
     Heard(Vec<u32>),
     /// Number of layers to receive from now on, and TEAR's rate in bit/s.
@@ -34,7 +34,7 @@ pub enum Change {
     Gone,
 }
 
-struct Heard {
+struct GroupSession {
     from: IpAddr,
     session: u64,
     rates: Vec<u32>,
@@ -49,8 +49,8 @@ struct Heard {
 pub struct GroupReceiver {
     latency: Duration,
     rtt: Duration,
-    heard: Option<Heard>,
-    layers: Layers,
+    heard: Option<GroupSession>,
+    layers: LayerStatistics,
     refused: u64,
 }
 
@@ -66,7 +66,7 @@ impl GroupReceiver {
     /// Datagrams are released at the path's shortest delay plus `latency`. `rtt` is the round-trip time that TEAR
     /// assumes for a path without queueing.
     pub fn new(latency: Duration, rtt: Duration) -> GroupReceiver {
-        let layers = Layers::new(1, latency);
+        let layers = LayerStatistics::new(1, latency);
         GroupReceiver { latency, rtt, heard: None, layers, refused: 0 }
     }
 
@@ -75,7 +75,7 @@ impl GroupReceiver {
         self.heard.as_ref().map_or(1, |heard| heard.tear.level())
     }
     /// The jitter buffers of the layers, with their counters.
-    pub fn layers(&self) -> &Layers {
+    pub fn layers(&self) -> &LayerStatistics {
         &self.layers
     }
     /// State for an observer; `None` if there is no sender.
@@ -92,13 +92,13 @@ impl GroupReceiver {
     }
 
     /// Handles an arriving packet.
-    pub fn on_packet(&mut self, now: Time, from: IpAddr, bytes: &mut [u8]) -> Option<Change> {
+    pub fn on_packet(&mut self, now: Time, from: IpAddr, bytes: &mut [u8]) -> Option<GroupChange> {
         let length = bytes.len();
         let Some((head, message)) = read_packet(bytes) else {
             self.refused += 1;
             return None;
         };
-        let is_same = |heard: &Heard| heard.from == from && heard.session == head.session;
+        let is_same = |heard: &GroupSession| heard.from == from && heard.session == head.session;
         let change = match &self.heard {
             Some(heard) if is_same(heard) => None,
             Some(heard) if heard.from != from || now.since(heard.last) < RESTART => {
@@ -112,15 +112,15 @@ impl GroupReceiver {
         change.or(level)
     }
 
-    fn begin(&mut self, now: Time, from: IpAddr, head: &Head) -> Option<Change> {
+    fn begin(&mut self, now: Time, from: IpAddr, head: &Head) -> Option<GroupChange> {
         // Only packets of the base layer contain the rates.
         let rates: Vec<f64> = head.rates.iter().map(|rate| 1e3 * f64::from(*rate)).collect();
         if rates.is_empty() {
             self.refused += 1;
             return None;
         }
-        self.layers = Layers::new(rates.len(), self.latency);
-        self.heard = Some(Heard {
+        self.layers = LayerStatistics::new(rates.len(), self.latency);
+        self.heard = Some(GroupSession {
             from,
             session: head.session,
             rates: head.rates.clone(),
@@ -129,10 +129,16 @@ impl GroupReceiver {
             strange: 0,
             last: now,
         });
-        Some(Change::Heard(head.rates.clone()))
+        Some(GroupChange::Heard(head.rates.clone()))
     }
 
-    fn on_data(&mut self, now: Time, length: usize, head: &Head, message: &[u8]) -> Option<Change> {
+    fn on_data(
+        &mut self,
+        now: Time,
+        length: usize,
+        head: &Head,
+        message: &[u8],
+    ) -> Option<GroupChange> {
         let (heard, data) = (self.heard.as_mut()?, data(message)?);
         let highest = heard.highest.get_mut(head.layer)?;
         let number =
@@ -171,12 +177,12 @@ impl GroupReceiver {
     }
 
     /// Call this at the time of [`next_timeout`](GroupReceiver::next_timeout).
-    pub fn on_timeout(&mut self, now: Time) -> Option<Change> {
+    pub fn on_timeout(&mut self, now: Time) -> Option<GroupChange> {
         self.layers.look(now);
         let heard = self.heard.as_mut()?;
         if now.since(heard.last) >= GONE {
             self.heard = None;
-            return Some(Change::Gone);
+            return Some(GroupChange::Gone);
         }
         if heard.tear.next_timeout() > now {
             return None;
@@ -188,8 +194,8 @@ impl GroupReceiver {
     }
 
     /// Pauses the layers that are no longer received, so that their packets do not count as missing.
-    fn changed(&mut self, change: Option<Change>) -> Option<Change> {
-        if let Some(Change::Level(level, _)) = &change {
+    fn changed(&mut self, change: Option<GroupChange>) -> Option<GroupChange> {
+        if let Some(GroupChange::Level(level, _)) = &change {
             self.layers.pause_from(*level);
         }
         change
@@ -206,12 +212,12 @@ impl GroupReceiver {
     }
 }
 
-impl Heard {
-    fn change(&mut self, before: usize) -> Option<Change> {
+impl GroupSession {
+    fn change(&mut self, before: usize) -> Option<GroupChange> {
         let level = self.tear.level();
         // A layer that is joined again begins anew.
         self.highest.iter_mut().skip(level).for_each(|highest| *highest = None);
-        (level != before).then(|| Change::Level(level, self.tear.rate() as u64))
+        (level != before).then(|| GroupChange::Level(level, self.tear.rate() as u64))
     }
 }
 
@@ -219,7 +225,7 @@ impl Heard {
 mod tests {
     use super::*;
     use crate::group_packet::write;
-    use crate::packet::Data;
+    use crate::packet::DataPart;
 
     const RATES: [u32; 3] = [200, 400, 1400];
     const FROM: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
@@ -230,7 +236,7 @@ mod tests {
     fn packet(session: u64, layer: usize, number: u32, stamp: Time) -> Vec<u8> {
         let (part, last_part, frame, begins_frame) = (0, 0, number, true);
         let payload = &[layer as u8; 1000];
-        let data = Data { number, part, last_part, stamp, frame, begins_frame, payload };
+        let data = DataPart { number, part, last_part, stamp, frame, begins_frame, payload };
         let rates = if layer == 0 { RATES.to_vec() } else { Vec::new() };
         write(&Head { session, layer, rates }, data.bytes())
     }
@@ -294,11 +300,11 @@ mod tests {
         let other = IpAddr::from([10, 0, 0, 9]);
         // A packet of an upper layer does not contain the rates.
         assert_eq!(receiver.on_packet(at(0), FROM, &mut packet(1, 1, 0, at(0))), None);
-        let heard = Some(Change::Heard(RATES.to_vec()));
+        let heard = Some(GroupChange::Heard(RATES.to_vec()));
         assert_eq!(receiver.on_packet(at(0), FROM, &mut packet(1, 0, 0, at(0))), heard);
         assert_eq!(receiver.on_packet(at(1), other, &mut packet(2, 0, 0, at(1))), None);
         assert_eq!(receiver.refused(), 2);
-        assert_eq!(receiver.on_timeout(at(5000)), Some(Change::Gone));
+        assert_eq!(receiver.on_timeout(at(5000)), Some(GroupChange::Gone));
         assert_eq!(receiver.on_packet(at(5001), other, &mut packet(2, 0, 0, at(1))), heard);
         // The same sender after a restart.
         assert_eq!(receiver.on_packet(at(5400), other, &mut packet(3, 0, 0, at(2))), None);

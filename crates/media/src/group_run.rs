@@ -2,14 +2,14 @@
 
 use crate::connection::{self, MAX_DATAGRAM, readable};
 use crate::group::{Interface, group, hearing, sending, set_member};
-use crate::group_receiver::{Change, GroupReceiver};
+use crate::group_receiver::{GroupChange, GroupReceiver};
 use crate::group_sender::GroupSender;
 use crate::measures::Measures;
 use crate::playing::{Looks, Observer};
-use crate::sender::Sent;
+use crate::sender::SenderCounters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_net::Clock;
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
@@ -60,10 +60,10 @@ pub async fn send(
     options: &GroupSend,
     ready: impl FnOnce(&[SocketAddr]) -> Result<(), Error>,
     stop: impl Future<Output = ()>,
-) -> Result<Sent, Error> {
+) -> Result<SenderCounters, Error> {
     let (mut sockets, mut places, mut groups) = (Vec::new(), Vec::new(), Vec::new());
     for (layer, (from, _)) in options.layers.iter().enumerate() {
-        let bad = |line| Error::new(Kind::Input, format!("--multicast {line}"));
+        let bad = |line| Error::new(ErrorKind::Input, format!("--multicast {line}"));
         groups.push(group(options.base, layer).map_err(bad)?);
         let socket = connection::bind("--layer", *from).await?;
         places.push(socket.local_addr().unwrap_or(*from));
@@ -122,7 +122,7 @@ pub async fn receive(
     observer: Option<&Observer>,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Measures>, Error> {
-    let bad = |line| Error::new(Kind::Input, format!("--multicast {line}"));
+    let bad = |line| Error::new(ErrorKind::Input, format!("--multicast {line}"));
     let base = group(options.base, 0).map_err(bad)?;
     let socket = hearing(base)?;
     set_member(&socket, base, options.interface, true)?;
@@ -133,11 +133,13 @@ pub async fn receive(
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let out = connection::bind("--to", (any, 0).into()).await?;
-        out.connect(to).await.map_err(|e| Error::new(Kind::Local, format!("--to {to}: {e}")))?;
+        out.connect(to)
+            .await
+            .map_err(|e| Error::new(ErrorKind::Local, format!("--to {to}: {e}")))?;
         outs.push(out);
     }
     ready()?;
-    let mut end = Listening {
+    let mut end = GroupListener {
         options,
         socket,
         outs,
@@ -155,7 +157,7 @@ pub async fn receive(
     Ok(lasted.map(|lasted| Measures::of(end.receiver.layers(), options.latency, lasted)))
 }
 
-struct Listening<'a> {
+struct GroupListener<'a> {
     options: &'a GroupReceive,
     socket: UdpSocket,
     outs: Vec<UdpSocket>,
@@ -167,7 +169,7 @@ struct Listening<'a> {
     last: Time,
 }
 
-impl Listening<'_> {
+impl GroupListener<'_> {
     async fn run(&mut self, tell: impl Fn(&str), observer: Option<&Observer>) {
         let mut buffer = vec![0; MAX_DATAGRAM];
         let mut looks = Looks::new(0, self.clock.now());
@@ -207,28 +209,28 @@ impl Listening<'_> {
         }
     }
 
-    fn on_change(&mut self, change: Option<Change>, tell: &impl Fn(&str)) {
+    fn on_change(&mut self, change: Option<GroupChange>, tell: &impl Fn(&str)) {
         let Some(change) = change else { return };
         match change {
-            Change::Heard(rates) => {
+            GroupChange::Heard(rates) => {
                 let rates: Vec<_> = rates.iter().map(|kbit| format!("{kbit}")).collect();
                 tell(&format!("a sender is heard, with layers of {} kbit/s", rates.join(", ")));
             }
-            Change::Level(level, rate) => {
+            GroupChange::Level(level, rate) => {
                 let what = if level > self.joined { "joined" } else { "left" };
                 let rate = rate as f64 * 1e-6;
                 tell(&format!(
                     "a group is {what}: {level} layers now, TEAR's rate is {rate:.2} Mbit/s"
                 ));
             }
-            Change::Gone => tell("nothing more is heard of the sender"),
+            GroupChange::Gone => tell("nothing more is heard of the sender"),
         }
         let level = self.receiver.level();
         while self.joined != level {
             let is_more = level > self.joined;
             let layer = if is_more { self.joined } else { self.joined - 1 };
             let (base, interface) = (self.options.base, self.options.interface);
-            let group = group(base, layer).map_err(|line| Error::new(Kind::Local, line));
+            let group = group(base, layer).map_err(|line| Error::new(ErrorKind::Local, line));
             let done = group.and_then(|group| set_member(&self.socket, group, interface, is_more));
             if let Err(e) = done {
                 tell(&e.line);

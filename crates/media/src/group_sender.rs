@@ -2,7 +2,7 @@
 //! rate, with the base layer first.
 
 use crate::group_packet::{Head, head, write};
-use crate::sender::{Path, Sender, Sent};
+use crate::sender::{MediaLayerSender, PathMeasurements, SenderCounters};
 use narrows_base::{Duration, Rate, Time};
 
 /// Packets that have waited longer are dropped.
@@ -17,7 +17,7 @@ const MAX_PACKET: usize = 1452;
 pub struct GroupSender {
     session: u64,
     rates: Vec<u32>,
-    layers: Vec<Sender>,
+    layers: Vec<MediaLayerSender>,
     total: Rate,
     /// Earliest departure of the next packet.
     due: Time,
@@ -30,15 +30,15 @@ impl GroupSender {
         GroupSender {
             session,
             rates: rates.iter().map(kbit).collect(),
-            layers: rates.iter().map(|_| Sender::new(LONGEST)).collect(),
+            layers: rates.iter().map(|_| MediaLayerSender::new(LONGEST)).collect(),
             total,
             due: Time::ZERO,
         }
     }
 
     /// Sum of the counters of all layers.
-    pub fn sent(&self) -> Sent {
-        self.layers.iter().fold(Sent::default(), |sum, layer| sum.and(&layer.sent()))
+    pub fn sent(&self) -> SenderCounters {
+        self.layers.iter().fold(SenderCounters::default(), |sum, layer| sum.and(&layer.sent()))
     }
 
     /// Handles a datagram of this layer.
@@ -54,8 +54,9 @@ impl GroupSender {
             return None;
         }
         let mut all = self.layers.iter_mut().enumerate();
-        let (layer, message) =
-            all.find_map(|(layer, one)| Some((layer, one.next(now, Path::default())?.message)))?;
+        let (layer, message) = all.find_map(|(layer, one)| {
+            Some((layer, one.next(now, PathMeasurements::default())?.message))
+        })?;
         let rates = if layer == 0 { self.rates.clone() } else { Vec::new() };
         let packet = write(&Head { session: self.session, layer, rates }, message);
         let seconds = ((packet.len() + HEADERS) * 8) as f64 / self.total.as_bps().max(1) as f64;
@@ -67,7 +68,7 @@ impl GroupSender {
 
     /// Time at which the next packet may leave; `Time::NEVER` if no packet waits.
     pub fn next_timeout(&self) -> Time {
-        if self.layers.iter().any(Sender::is_waiting) { self.due } else { Time::NEVER }
+        if self.layers.iter().any(MediaLayerSender::is_waiting) { self.due } else { Time::NEVER }
     }
 }
 

@@ -6,7 +6,7 @@
 //! receiver: | parts | missed | came late | repaired | datagrams | bytes |     8 bytes each, every second
 //! ```
 
-use crate::receiver::Received;
+use crate::receiver::ReceiverCounters;
 use narrows_base::Duration;
 use narrows_transport::layers::MAX_LAYERS;
 
@@ -25,7 +25,7 @@ pub const LATENCIES: std::ops::RangeInclusive<Duration> =
 
 /// A receiver's answer to a hello.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum HelloReply {
     /// The sender may send media.
     Come,
     /// The receiver is busy with another sender.
@@ -34,21 +34,21 @@ pub enum Answer {
     Bad,
 }
 
-impl Answer {
+impl HelloReply {
     /// Code on the wire.
     pub fn code(self) -> u8 {
         match self {
-            Answer::Come => 0,
-            Answer::Busy => 1,
-            Answer::Bad => 2,
+            HelloReply::Come => 0,
+            HelloReply::Busy => 1,
+            HelloReply::Bad => 2,
         }
     }
-    /// Decodes a code; an unknown code means [`Answer::Bad`].
-    pub fn from_code(code: u8) -> Answer {
+    /// Decodes a code; an unknown code means [`HelloReply::Bad`].
+    pub fn from_code(code: u8) -> HelloReply {
         match code {
-            0 => Answer::Come,
-            1 => Answer::Busy,
-            _ => Answer::Bad,
+            0 => HelloReply::Come,
+            1 => HelloReply::Busy,
+            _ => HelloReply::Bad,
         }
     }
 }
@@ -70,23 +70,23 @@ pub fn read_hello(bytes: [u8; HELLO]) -> Option<(Duration, usize)> {
 }
 
 /// Encodes a receiver's status message.
-pub fn status(received: &Received) -> Vec<u8> {
-    let Received { parts, missed, came_late, repaired, datagrams, bytes, .. } = *received;
+pub fn status(received: &ReceiverCounters) -> Vec<u8> {
+    let ReceiverCounters { parts, missed, came_late, repaired, datagrams, bytes, .. } = *received;
     [parts, missed, came_late, repaired, datagrams, bytes].map(u64::to_be_bytes).concat()
 }
 
 /// Decodes a status message.
-pub fn read_status(bytes: &[u8; STATUS]) -> Received {
+pub fn read_status(bytes: &[u8; STATUS]) -> ReceiverCounters {
     let mut numbers = bytes.chunks(8).map(|b| b.iter().fold(0, |sum, b| sum << 8 | u64::from(*b)));
     let mut next = || numbers.next().unwrap_or_default();
-    Received {
+    ReceiverCounters {
         parts: next(),
         missed: next(),
         came_late: next(),
         repaired: next(),
         datagrams: next(),
         bytes: next(),
-        ..Received::default()
+        ..ReceiverCounters::default()
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(read_hello(hello(Duration::MAX, 1)), None);
         assert_eq!(read_hello([2, 0, 0, 0, 0, 0, 1, 0]), None);
         assert_eq!(read_hello([1, 8, 0, 0, 0, 0, 1, 0]), None);
-        let answers = [Answer::Come, Answer::Busy, Answer::Bad];
-        assert_eq!(answers.map(|a| Answer::from_code(a.code())), answers);
+        let answers = [HelloReply::Come, HelloReply::Busy, HelloReply::Bad];
+        assert_eq!(answers.map(|a| HelloReply::from_code(a.code())), answers);
     }
 }

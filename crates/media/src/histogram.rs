@@ -7,16 +7,16 @@ const EACH: u64 = 64;
 /// Powers of two of microseconds; the longest delay is more than an hour.
 const POWERS: u64 = 27;
 
-/// A histogram of delays.
+/// Numbers of packets by their delay, from which quantiles are read.
 #[derive(Clone, Debug)]
-pub struct Histogram {
+pub struct DelayHistogram {
     counts: Vec<u64>,
     total: u64,
 }
 
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram { counts: vec![0; (EACH * POWERS) as usize], total: 0 }
+impl Default for DelayHistogram {
+    fn default() -> DelayHistogram {
+        DelayHistogram { counts: vec![0; (EACH * POWERS) as usize], total: 0 }
     }
 }
 
@@ -35,7 +35,7 @@ fn least(index: u64) -> u64 {
     EACH * ((1 << power) - 1) + (index % EACH) * (1 << power)
 }
 
-impl Histogram {
+impl DelayHistogram {
     /// Counts a delay.
     pub fn add(&mut self, delay: Duration) {
         if let Some(count) = self.counts.get_mut(bucket(delay.as_nanos() / 1000)) {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_exact_to_one_part_in_64() {
-        let mut histogram = Histogram::default();
+        let mut histogram = DelayHistogram::default();
         assert_eq!(histogram.percentile(0.5), None);
         (1..=1000).for_each(|ms| histogram.add(Duration::from_millis(ms)));
         for share in [0.01, 0.5, 0.95, 1.0] {

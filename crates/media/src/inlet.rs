@@ -2,13 +2,13 @@
 //! released.
 
 use crate::connection::{self, message, until};
-use crate::hello::{Answer, HELLO, read_hello, status};
+use crate::hello::{HELLO, HelloReply, read_hello, status};
 use crate::measures::Measures;
 use crate::playing::{Looks, Observer};
-use crate::shown::Layers;
+use crate::shown::LayerStatistics;
 use narrows_base::{Duration, Time};
 use narrows_net::{Connection, ReceiveStream, SendStream};
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration as Wait;
@@ -22,7 +22,7 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// An event for the user.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Event {
+pub enum InletEvent {
     /// A line for the log.
     Line {
         /// Whether it is a refusal or a failure.
@@ -43,7 +43,7 @@ pub struct Outs {
     /// Minimum latency; a sender may request more.
     pub latency: Option<Duration>,
     /// Called with events.
-    pub tell: Box<dyn Fn(&Event) + Send + Sync>,
+    pub tell: Box<dyn Fn(&InletEvent) + Send + Sync>,
     /// Called with the state while a stream is received.
     pub observer: Option<Observer>,
 }
@@ -53,14 +53,14 @@ pub struct Inlet {
     /// One socket for each layer that is passed on.
     outs: Vec<UdpSocket>,
     latency: Option<Duration>,
-    tell: Box<dyn Fn(&Event) + Send + Sync>,
+    tell: Box<dyn Fn(&InletEvent) + Send + Sync>,
     observer: Option<Observer>,
     /// Number of streams so far.
     streams: AtomicU64,
 }
 
 /// A sender's hello, and the stream on which it came.
-pub struct Said {
+pub struct SenderHello {
     send: SendStream,
     receive: ReceiveStream,
     latency: Duration,
@@ -83,24 +83,24 @@ impl Inlet {
             let out = connection::bind("--to", (any, 0).into()).await?;
             out.connect(to)
                 .await
-                .map_err(|e| Error::new(Kind::Local, format!("--to {to}: {e}")))?;
+                .map_err(|e| Error::new(ErrorKind::Local, format!("--to {to}: {e}")))?;
             outs.push(out);
         }
         Ok(Inlet { outs, latency, tell, observer, streams: AtomicU64::new(0) })
     }
 
     /// Reports an event.
-    pub fn event(&self, event: &Event) {
+    pub fn event(&self, event: &InletEvent) {
         (self.tell)(event);
     }
     /// Reports a line about this sender.
     pub fn line(&self, is_warning: bool, sender: &str, line: &str) {
         let line = format!("{sender}: {line}");
-        self.event(&Event::Line { is_warning, sender: sender.into(), line });
+        self.event(&InletEvent::Line { is_warning, sender: sender.into(), line });
     }
 
     /// Waits for the sender's hello; `None` if there is no valid one in time.
-    pub async fn asked(&self, sender: &str, connection: &Connection) -> Option<Said> {
+    pub async fn asked(&self, sender: &str, connection: &Connection) -> Option<SenderHello> {
         let said = timeout(ASKING, first_words(connection)).await.ok().flatten();
         if said.is_none() {
             self.line(true, sender, "said nothing that a sender of media says");
@@ -109,8 +109,8 @@ impl Inlet {
     }
 
     /// Receives the announced media until the connection ends.
-    pub async fn stream(&self, sender: &str, connection: &Connection, said: Said) {
-        let Said { mut send, receive, latency, layers } = said;
+    pub async fn stream(&self, sender: &str, connection: &Connection, said: SenderHello) {
+        let SenderHello { mut send, receive, latency, layers } = said;
         let latency = self.latency.map_or(latency, |least| latency.max(least));
         let ms = latency.as_nanos() / 1_000_000;
         let what = match (layers, self.outs.len()) {
@@ -121,44 +121,44 @@ impl Inlet {
             (layers, _) => format!("sends {layers} layers"),
         };
         self.line(false, sender, &format!("{what}, with a latency of {ms} ms"));
-        if send.send_all(&[Answer::Come.code()]).await.is_ok() {
-            let mut stream = Stream::new(self, connection, latency, layers);
+        if send.send_all(&[HelloReply::Come.code()]).await.is_ok() {
+            let mut stream = InletStream::new(self, connection, latency, layers);
             stream.run(send, receive).await;
             if let Some(measures) = stream.measures() {
-                self.event(&Event::Over(Box::new(measures)));
+                self.event(&InletEvent::Over(Box::new(measures)));
             }
         }
     }
 }
 
-impl Said {
+impl SenderHello {
     /// Informs the sender that another sender is active.
     pub async fn busy(mut self) {
-        let _ = self.send.send_last(&[Answer::Busy.code()]).await;
+        let _ = self.send.send_last(&[HelloReply::Busy.code()]).await;
     }
 }
 
 /// Reads the sender's hello from its first stream.
-async fn first_words(connection: &Connection) -> Option<Said> {
+async fn first_words(connection: &Connection) -> Option<SenderHello> {
     let (mut send, mut receive) = connection.accept_bi().await.ok()?;
     let (mut words, mut filled) = ([0; HELLO], 0);
     while let Some(into) = words.get_mut(filled..).filter(|into| !into.is_empty()) {
         filled += receive.receive(into).await.ok().filter(|n| *n > 0)?;
     }
     let Some(said) = read_hello(words) else {
-        let _ = send.send_last(&[Answer::Bad.code()]).await;
+        let _ = send.send_last(&[HelloReply::Bad.code()]).await;
         return None;
     };
     let (latency, layers) = said;
-    Some(Said { send, receive, latency, layers })
+    Some(SenderHello { send, receive, latency, layers })
 }
 
 /// A stream that is being received.
-struct Stream<'a> {
+struct InletStream<'a> {
     inlet: &'a Inlet,
     connection: &'a Connection,
     latency: Duration,
-    layers: Layers,
+    layers: LayerStatistics,
     /// Present if there is an observer.
     looks: Option<Looks>,
     /// Arrival of the first media, and of the last.
@@ -166,17 +166,17 @@ struct Stream<'a> {
     last: Time,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> InletStream<'a> {
     fn new(
         inlet: &'a Inlet,
         connection: &'a Connection,
         latency: Duration,
         layers: usize,
-    ) -> Stream<'a> {
-        let layers = Layers::new(layers, latency);
+    ) -> InletStream<'a> {
+        let layers = LayerStatistics::new(layers, latency);
         let number = inlet.streams.fetch_add(1, Ordering::Relaxed);
         let looks = inlet.observer.as_ref().map(|_| Looks::new(number, connection.now()));
-        Stream { inlet, connection, latency, layers, looks, first: None, last: Time::ZERO }
+        InletStream { inlet, connection, latency, layers, looks, first: None, last: Time::ZERO }
     }
 
     fn measures(&self) -> Option<Measures> {

@@ -3,7 +3,7 @@
 use crate::media_tests::{Lines, far};
 use narrows_base::{Duration, Rate, Time};
 
-use narrows_link::{Change, LinkConfig, QueueLimit};
+use narrows_link::{LinkChange, LinkConfig, QueueLimit};
 use narrows_net::relay::{MissedDatagram, Relay, RelayObserver, RelayTap, RelayedDatagram};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -59,7 +59,7 @@ async fn a_layer_is_dropped_with_the_links_rate_and_added_again() {
     let observer = Arc::new(Observer::default());
     let listen = "127.0.0.1:0".parse().unwrap();
     let relay = Relay::watched(listen, far.at, &link, &link, 1, Some(observer.clone())).unwrap();
-    let change = |rate| observer.0.get().unwrap().change(Time::ZERO, 0, Change::Rate(rate));
+    let change = |rate| observer.0.get().unwrap().change(Time::ZERO, 0, LinkChange::Rate(rate));
     let layers = [500_000, 2_000_000];
     let (sending, at, told) = far.layered(relay.local_addr(), &far.client, &layers).await;
     let kept = sending.clone();

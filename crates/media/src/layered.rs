@@ -1,8 +1,8 @@
-//! The sending end of a layered stream, without a socket: a [`Sender`] for each layer, with the base layer first.
+//! The sending end of a layered stream, without a socket: a [`MediaLayerSender`] for each layer, with the base layer first.
 
 use crate::packet::{of_layer, take_layer};
-use crate::quality::{Quality, Seen};
-use crate::sender::{Leaving, Path, Sender, Sent};
+use crate::quality::{Quality, QualityInputs};
+use crate::sender::{Leaving, MediaLayerSender, PathMeasurements, SenderCounters};
 use crate::waiting::Cause;
 use narrows_base::{Duration, Time};
 use narrows_transport::layers::LayerChange;
@@ -10,7 +10,7 @@ use narrows_transport::layers::LayerChange;
 /// All layers of a stream. A stream without layers has only the base layer.
 #[derive(Debug)]
 pub struct Layered {
-    layers: Vec<Sender>,
+    layers: Vec<MediaLayerSender>,
     quality: Quality,
     /// Parts of the highest layer that had been dropped for the controller's limits at the last update. Drops after an
     /// outage of the path or of an end are not counted, since they are no sign of a lack of capacity.
@@ -25,7 +25,7 @@ impl Layered {
     pub fn new(rates: &[f64], latency: Duration) -> Layered {
         let quality = Quality::new(rates, latency);
         let layers = rates.iter().take(narrows_transport::layers::MAX_LAYERS);
-        let layers = layers.map(|_| Sender::new(latency)).collect();
+        let layers = layers.map(|_| MediaLayerSender::new(latency)).collect();
         Layered { layers, quality, dropped: 0, left_out: 0 }
     }
 
@@ -38,19 +38,19 @@ impl Layered {
         self.left_out
     }
     /// Sum of the counters of all layers.
-    pub fn sent(&self) -> Sent {
-        self.layers.iter().fold(Sent::default(), |sum, layer| sum.and(&layer.sent()))
+    pub fn sent(&self) -> SenderCounters {
+        self.layers.iter().fold(SenderCounters::default(), |sum, layer| sum.and(&layer.sent()))
     }
     /// Whether any packet waits to leave.
     pub fn is_waiting(&self) -> bool {
-        self.layers.iter().any(Sender::is_waiting)
+        self.layers.iter().any(MediaLayerSender::is_waiting)
     }
     /// Time at which the first open block of parts must be closed; `Time::NEVER` if no block is open.
     pub fn block_ends(&self) -> Time {
-        self.layers.iter().map(Sender::block_ends).min().unwrap_or(Time::NEVER)
+        self.layers.iter().map(MediaLayerSender::block_ends).min().unwrap_or(Time::NEVER)
     }
     /// Closes the blocks whose time has come.
-    pub fn end_blocks(&mut self, now: Time, path: Path) {
+    pub fn end_blocks(&mut self, now: Time, path: PathMeasurements) {
         self.layers.iter_mut().for_each(|layer| layer.end_block(now, path));
     }
     /// Longest time that an unsent part has waited.
@@ -58,7 +58,7 @@ impl Layered {
         self.layers.iter().map(|layer| layer.oldest_wait(now)).max().unwrap_or_default()
     }
     /// Longest wait before a part is dropped.
-    pub fn longest_wait(&self, path: Path) -> Duration {
+    pub fn longest_wait(&self, path: PathMeasurements) -> Duration {
         self.layers.first().map_or(Duration::ZERO, |base| base.longest_wait(path))
     }
     /// Adds to the time that waiting parts have waited for this cause.
@@ -84,7 +84,7 @@ impl Layered {
     }
 
     /// The next message to leave: of the lowest layer that has one.
-    pub fn next(&mut self, now: Time, path: Path) -> Option<Leaving> {
+    pub fn next(&mut self, now: Time, path: PathMeasurements) -> Option<Leaving> {
         self.layers.iter_mut().enumerate().find_map(|(layer, sender)| {
             let leaving = sender.next(now, path)?;
             Some(Leaving { message: of_layer(layer, leaving.message), ..leaving })
@@ -105,7 +105,7 @@ impl Layered {
         let dropped =
             self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.by_limits());
         let was_dropped = dropped > std::mem::replace(&mut self.dropped, dropped);
-        let seen = Seen { rate, srtt, packet, waited: &waited, was_dropped };
+        let seen = QualityInputs { rate, srtt, packet, waited: &waited, was_dropped };
         let change = self.quality.update(now, &seen)?;
         let active = self.quality.active();
         for layer in self.layers.iter_mut().skip(active) {
@@ -120,10 +120,13 @@ impl Layered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Asked, ask};
+    use crate::packet::{NackRange, ask};
 
-    const PATH: Path =
-        Path { srtt: Duration::from_millis(20), min_rtt: Duration::from_millis(20), loss: 0.0 };
+    const PATH: PathMeasurements = PathMeasurements {
+        srtt: Duration::from_millis(20),
+        min_rtt: Duration::from_millis(20),
+        loss: 0.0,
+    };
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -149,7 +152,7 @@ mod tests {
         }
         assert_eq!(leaving(&mut all, 2000), [0, 0, 1, 1]);
         for layer in [1, 0] {
-            let request = ask(&[Asked { first: 0, more: 0, attempt: 1 }]);
+            let request = ask(&[NackRange { first: 0, more: 0, attempt: 1 }]);
             all.on_message(&mut of_layer(layer, request));
         }
         all.on_datagram(at(2030), 0, b"media", 100);

@@ -22,7 +22,7 @@
 //! | receive | [`receive`], [`inlet`] |
 //! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`] (no clock) |
 //! | print measures | [`measures`] |
-//! | observe a running stream | [`playing`], [`flow::State`] |
+//! | observe a running stream | [`playing`], [`flow::MediaFlowState`] |
 //!
 //! `docs/media.md` describes the command.
 

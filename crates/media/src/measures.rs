@@ -1,8 +1,8 @@
 //! A receiver's report at the end of a stream.
 
-use crate::meter::Meter;
-use crate::receiver::Receiver;
-use crate::shown::Layers;
+use crate::meter::PlayoutMeter;
+use crate::receiver::MediaLayerReceiver;
+use crate::shown::LayerStatistics;
 use narrows_base::Duration;
 use serde::Serialize;
 
@@ -80,10 +80,10 @@ fn ms(delay: Option<Duration>) -> Option<f64> {
 
 impl Measures {
     /// Measures of these layers after a time of `lasted`; delays and frames are the base layer's.
-    pub fn of(layers: &Layers, latency: Duration, lasted: Duration) -> Measures {
+    pub fn of(layers: &LayerStatistics, latency: Duration, lasted: Duration) -> Measures {
         let received = layers.received();
-        let empty = Meter::default();
-        let meter = layers.receivers().first().map_or(&empty, Receiver::meter);
+        let empty = PlayoutMeter::default();
+        let meter = layers.receivers().first().map_or(&empty, MediaLayerReceiver::meter);
         let (counts, seconds) = (meter.counts(), lasted.as_secs_f64());
         let each_minute = |n: u64| if seconds > 0.0 { n as f64 * 60.0 / seconds } else { 0.0 };
         Measures {
@@ -110,7 +110,7 @@ impl Measures {
             frozen_s: counts.frozen.as_secs_f64(),
             mean_layers: layers.shown().mean(),
             quality_switches: layers.shown().switches,
-            layers: (layers.receivers().iter().map(Receiver::received))
+            layers: (layers.receivers().iter().map(MediaLayerReceiver::received))
                 .map(|one| LayerMeasures {
                     datagrams: one.datagrams,
                     mbit_per_s: each_minute(one.bytes) / 60.0 * 8e-6,

@@ -2,18 +2,18 @@
 
 use crate::connection::for_media;
 use crate::dial::Peer;
-use crate::encoder::Range;
-use crate::hello::{Answer, PUSH, hello};
-use crate::inlet::{Event, Outs};
-use crate::outlet::Media;
-use crate::packet::{Data, ask};
-use crate::receive::{ReceiveOptions, Server};
-use crate::send::Sending;
+use crate::encoder::EncoderRates;
+use crate::hello::{HelloReply, PUSH, hello};
+use crate::inlet::{InletEvent, Outs};
+use crate::outlet::OutletOptions;
+use crate::packet::{DataPart, ask};
+use crate::receive::{MediaServer, ReceiveOptions};
+use crate::send::MediaSending;
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Identity, Kind, key};
+use narrows_peers::{Error, ErrorKind, Identity, key};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Permit, ServerKey};
 use narrows_transport::{Preset, Protocol};
@@ -61,15 +61,15 @@ pub(super) async fn far() -> Far {
         latency: None,
         tell: Box::new(move |event| {
             lines.lock().unwrap().push(match event {
-                Event::Line { line, .. } => line.clone(),
-                Event::Over(measures) => {
+                InletEvent::Line { line, .. } => line.clone(),
+                InletEvent::Over(measures) => {
                     format!("{} datagrams\n{}", measures.datagrams, measures.text())
                 }
             });
         }),
         observer: None,
     };
-    let bound = Server::bind("127.0.0.1:0".parse().unwrap(), outs, options).await.unwrap();
+    let bound = MediaServer::bind("127.0.0.1:0".parse().unwrap(), outs, options).await.unwrap();
     let (at, stop) = (bound.address(), Arc::new(tokio::sync::Notify::new()));
     let stopped = stop.clone();
     tokio::spawn(async move { bound.run(stopped.notified()).await });
@@ -95,7 +95,7 @@ impl Far {
     }
 
     /// A regular sender from a port of its own, and its log lines.
-    async fn sender(&self, identity: &Identity) -> (Arc<Sending>, SocketAddr, Lines) {
+    async fn sender(&self, identity: &Identity) -> (Arc<MediaSending>, SocketAddr, Lines) {
         let (sending, at, told) = self.layered(self.at, identity, &[8_000_000]).await;
         (sending, at[0], told)
     }
@@ -106,7 +106,7 @@ impl Far {
         through: SocketAddr,
         identity: &Identity,
         layers: &[u64],
-    ) -> (Arc<Sending>, Vec<SocketAddr>, Lines) {
+    ) -> (Arc<MediaSending>, Vec<SocketAddr>, Lines) {
         let told = Lines::default();
         let lines = told.clone();
         let mut sockets = Vec::new();
@@ -116,15 +116,15 @@ impl Far {
         let at = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
         let media = media(layers, lines);
         let receiver = peer(through, &self.server, identity);
-        (Sending::new(sockets, media, receiver), at, told)
+        (MediaSending::new(sockets, media, receiver), at, told)
     }
 }
 
 /// Media of layers with these rates; log lines go into `lines`.
-pub(super) fn media(layers: &[u64], lines: Lines) -> Media {
-    Media {
+pub(super) fn media(layers: &[u64], lines: Lines) -> OutletOptions {
+    OutletOptions {
         latency: LATENCY,
-        encoder: Range { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
+        encoder: EncoderRates { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
         layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
         on_rate: Box::new(|_| ()),
         tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
@@ -148,7 +148,7 @@ pub(super) fn peer(at: SocketAddr, its: &Identity, identity: &Identity) -> Peer 
 
 fn data(number: u32, stamp: Time) -> Vec<u8> {
     let (part, last_part, frame, begins_frame) = (0, 0, number, true);
-    Data { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
+    DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +164,7 @@ async fn a_sender_that_talks_nonsense_is_refused_and_the_next_one_comes() {
     send.send_all(&hello(LATENCY, 1)).await.unwrap();
     let mut code = [9];
     receive.receive(&mut code).await.unwrap();
-    assert_eq!(Answer::from_code(code[0]), Answer::Come);
+    assert_eq!(HelloReply::from_code(code[0]), HelloReply::Come);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,7 +204,7 @@ async fn garbage_and_stamps_from_the_far_future_do_not_hold_media_up() {
 async fn a_sender_without_a_place_on_the_list_ends_with_one_line() {
     let far = far().await;
     let (sending, _, _) = far.sender(&Identity::generate().unwrap()).await;
-    let Err(Error { kind: Kind::Refused, line, .. }) = sending.keep().await else {
+    let Err(Error { kind: ErrorKind::Refused, line, .. }) = sending.keep().await else {
         panic!("it was let in")
     };
     assert!(line.contains("its list of clients lacks") && !line.contains('\n'), "{line}");

@@ -1,6 +1,6 @@
 //! Measures of media quality: delays of packets and frames, late frames, stalls.
 
-use crate::histogram::Histogram;
+use crate::histogram::DelayHistogram;
 use narrows_base::{Duration, Time};
 
 /// Maximum number of completely lost frames between two received ones; a larger gap is another stream.
@@ -11,23 +11,23 @@ const STALL: Duration = Duration::from_millis(150);
 
 /// Measures the released parts.
 #[derive(Debug, Default)]
-pub struct Meter {
-    packets: Histogram,
-    frames: Histogram,
-    current: Option<Frame>,
-    counts: Counts,
+pub struct PlayoutMeter {
+    packets: DelayHistogram,
+    frames: DelayHistogram,
+    current: Option<MeteredFrame>,
+    counts: FrameCounts,
     /// Stamp of the last complete frame; below, whether an incomplete one has followed.
     last_whole: Option<Time>,
     broken_since: bool,
     /// Mean interval of complete frames.
     interval: Option<Duration>,
-    /// The longest delay of complete frames since the last call of [`Meter::take_longest_frame`].
+    /// The longest delay of complete frames since the last call of [`PlayoutMeter::take_longest_frame`].
     longest: Option<Duration>,
 }
 
 /// Counters of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct FrameCounts {
     /// Frames that have ended.
     pub frames: u64,
     /// Ended frames with a part that did not arrive in time.
@@ -39,7 +39,7 @@ pub struct Counts {
 }
 
 #[derive(Debug)]
-struct Frame {
+struct MeteredFrame {
     number: u32,
     stamp: Time,
     is_whole: bool,
@@ -47,9 +47,9 @@ struct Frame {
     took: Duration,
 }
 
-/// A released part.
+/// A datagram's part as the program receives it.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ReleasedPart {
     /// Whether parts before it are missing.
     pub is_behind_gap: bool,
     /// Number of its frame; 0 before the first frame begins.
@@ -62,9 +62,9 @@ pub struct Part {
     pub took: Duration,
 }
 
-impl Meter {
+impl PlayoutMeter {
     /// Handles a released part.
-    pub fn on_part(&mut self, part: &Part) {
+    pub fn on_part(&mut self, part: &ReleasedPart) {
         self.packets.add(part.took);
         if let Some(current) = self.current.as_mut().filter(|_| part.is_behind_gap) {
             current.is_whole = false;
@@ -80,7 +80,7 @@ impl Meter {
             }
             // Frame 0 stands for the parts before the first frame begins.
             let is_frame = part.frame != 0 && (part.begins_frame || part.is_behind_gap);
-            self.current = Some(Frame {
+            self.current = Some(MeteredFrame {
                 number: part.frame,
                 stamp: part.stamp,
                 is_whole: is_frame && part.begins_frame,
@@ -119,7 +119,7 @@ impl Meter {
     }
 
     /// Counters of frames.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FrameCounts {
         self.counts
     }
     /// A percentile of the delay of released packets; `share` is from 0 to 1.
@@ -144,8 +144,8 @@ mod tests {
         Duration::from_millis(ms)
     }
     /// Frames of three packets, 40 ms apart; `lost` selects the packets that are missing.
-    fn metered(frames: u32, lost: impl Fn(u32, u32) -> bool) -> Meter {
-        let (mut meter, mut is_behind_gap) = (Meter::default(), false);
+    fn metered(frames: u32, lost: impl Fn(u32, u32) -> bool) -> PlayoutMeter {
+        let (mut meter, mut is_behind_gap) = (PlayoutMeter::default(), false);
         for frame in 1..=frames {
             for packet in 0..3 {
                 if lost(frame, packet) {
@@ -154,7 +154,7 @@ mod tests {
                 }
                 let stamp = Time::ZERO + ms(40 * u64::from(frame) + 5 * u64::from(packet));
                 let (begins_frame, took) = (packet == 0, ms(7));
-                meter.on_part(&Part { is_behind_gap, frame, begins_frame, stamp, took });
+                meter.on_part(&ReleasedPart { is_behind_gap, frame, begins_frame, stamp, took });
                 is_behind_gap = false;
             }
         }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_frame_takes_from_its_first_stamp_until_all_of_it_is_there() {
         let meter = metered(101, |_, _| false);
-        assert_eq!(meter.counts(), Counts { frames: 100, ..Counts::default() });
+        assert_eq!(meter.counts(), FrameCounts { frames: 100, ..FrameCounts::default() });
         let near = |found: Option<Duration>, expected: f64| {
             (found.unwrap().as_secs_f64() * 1e3 / expected - 1.0).abs() < 0.03
         };
@@ -186,11 +186,11 @@ mod tests {
 
     #[test]
     fn numbers_without_sense_count_as_little() {
-        let mut meter = Meter::default();
+        let mut meter = PlayoutMeter::default();
         for n in 0..1000u32 {
             let frame = n.wrapping_mul(0x9e37_79b9);
             let stamp = Time::from_nanos(u64::from(frame) << 30);
-            meter.on_part(&Part {
+            meter.on_part(&ReleasedPart {
                 is_behind_gap: n % 2 == 0,
                 frame,
                 begins_frame: n % 3 == 0,

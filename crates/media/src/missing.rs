@@ -1,6 +1,6 @@
 //! The missing packets, and the times at which the receiver requests them, as long as they can be in time.
 
-use crate::packet::{Asked, MAX_RUNS};
+use crate::packet::{MAX_RUNS, NackRange};
 use narrows_base::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const SLACK: Duration = Duration::from_millis(4);
 const UNKNOWN_RTT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
-struct Gap {
+struct MissingPacket {
     noticed: Time,
     /// Stamp of the packet that revealed the gap; the missing packet's own stamp is not later.
     stamp: Time,
@@ -29,8 +29,8 @@ struct Gap {
 
 /// The set of missing packets.
 #[derive(Debug)]
-pub struct Missing {
-    gaps: BTreeMap<u64, Gap>,
+pub struct MissingPackets {
+    gaps: BTreeMap<u64, MissingPacket>,
     reordering: Duration,
     /// Time from a request to the repeat's arrival: mean and deviation (RFC 6298).
     repeat: Option<(Duration, Duration)>,
@@ -39,9 +39,9 @@ pub struct Missing {
     given_up: BTreeSet<u64>,
 }
 
-impl Default for Missing {
-    fn default() -> Missing {
-        Missing {
+impl Default for MissingPackets {
+    fn default() -> MissingPackets {
+        MissingPackets {
             gaps: BTreeMap::new(),
             reordering: FIRST_REORDERING,
             repeat: None,
@@ -64,13 +64,19 @@ pub enum Was {
     GivenUp,
 }
 
-impl Missing {
+impl MissingPackets {
     /// Adds missing numbers below a packet with this stamp.
     pub fn on_gap(&mut self, now: Time, numbers: std::ops::Range<u64>, stamp: Time) {
         let next = now + self.reordering;
         for number in numbers {
-            let gap =
-                Gap { noticed: now, stamp, asked: None, attempt: 0, is_said_again: true, next };
+            let gap = MissingPacket {
+                noticed: now,
+                stamp,
+                asked: None,
+                attempt: 0,
+                is_said_again: true,
+                next,
+            };
             self.gaps.insert(number, gap);
         }
         self.soonest = self.soonest.min(next);
@@ -140,13 +146,18 @@ impl Missing {
 
     /// The numbers to request now. `release` maps a stamp to its play-out time; packets that cannot arrive by then are
     /// not requested.
-    pub fn ask(&mut self, now: Time, rtt: Duration, release: impl Fn(Time) -> Time) -> Vec<Asked> {
+    pub fn ask(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        release: impl Fn(Time) -> Time,
+    ) -> Vec<NackRange> {
         if self.soonest > now {
             return Vec::new();
         }
         let timeout = self.timeout(rtt);
         let again = AGAIN.min(timeout.mul_f64(0.25));
-        let mut runs: Vec<Asked> = Vec::new();
+        let mut runs: Vec<NackRange> = Vec::new();
         let mut last = None;
         self.soonest = Time::NEVER;
         for (number, gap) in &mut self.gaps {
@@ -166,7 +177,7 @@ impl Missing {
                         run.more += 1;
                     }
                     _ if !is_full => {
-                        runs.push(Asked { first: *number as u32, more: 0, attempt });
+                        runs.push(NackRange { first: *number as u32, more: 0, attempt });
                     }
                     _ => {
                         // The rest is requested in the next message.
@@ -198,13 +209,13 @@ mod tests {
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
     }
-    fn asked(first: u32, more: u8, attempt: u8) -> Asked {
-        Asked { first, more, attempt }
+    fn asked(first: u32, more: u8, attempt: u8) -> NackRange {
+        NackRange { first, more, attempt }
     }
 
     #[test]
     fn a_gap_is_asked_for_twice_at_each_attempt_until_the_deadline() {
-        let mut missing = Missing::default();
+        let mut missing = MissingPackets::default();
         missing.on_gap(at(0), 3..6, at(0));
         missing.on_gap(at(0), 8..9, at(0));
         let mut all = Vec::new();
@@ -222,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_was_only_overtaken_makes_the_others_wait_longer() {
-        let mut missing = Missing::default();
+        let mut missing = MissingPackets::default();
         missing.on_gap(at(0), 1..2, at(0));
         assert_eq!(missing.on_arrival(at(8), 1), Was::Overtaken);
         missing.on_gap(at(10), 5..6, at(0));
@@ -234,7 +245,7 @@ mod tests {
 
     #[test]
     fn repeats_that_take_longer_are_waited_for_longer() {
-        let mut missing = Missing::default();
+        let mut missing = MissingPackets::default();
         for n in 0..100 {
             missing.on_gap(at(1000 * n), n..n + 1, at(1000 * n));
             missing.ask(at(1000 * n + 5), RTT, |stamp| stamp + Duration::from_secs(1));
@@ -246,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_request_has_a_bounded_length_and_the_rest_follows() {
-        let mut missing = Missing::default();
+        let mut missing = MissingPackets::default();
         for n in 0..100 {
             missing.on_gap(at(0), 2 * n..2 * n + 1, at(0));
         }

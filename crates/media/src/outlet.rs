@@ -2,14 +2,14 @@
 //! connections.
 
 use crate::connection::readable;
-use crate::dial::Ended;
-use crate::encoder::{EncoderRate, Range};
-use crate::flow::{Flow, OnState, State, Through};
-use crate::hello::{Answer, STATUS, hello, read_status};
-use crate::receiver::Received;
+use crate::dial::DialEnd;
+use crate::encoder::{EncoderRate, EncoderRates};
+use crate::flow::{MediaFlow, MediaFlowState, OnState, Through};
+use crate::hello::{HelloReply, STATUS, hello, read_status};
+use crate::receiver::ReceiverCounters;
 use narrows_base::{Duration, Rate};
 use narrows_net::{Connection, Error as NetError, ReceiveStream, SendStream};
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
@@ -19,11 +19,11 @@ use tokio::time::timeout;
 const ANSWERING: Wait = Wait::from_secs(10);
 
 /// Settings of the media, and callbacks.
-pub struct Media {
+pub struct OutletOptions {
     /// Latency allowed beyond the path's shortest delay.
     pub latency: Duration,
     /// Limits of the encoder's rate.
-    pub encoder: Range,
+    pub encoder: EncoderRates,
     /// The rate of each layer, the base layer first; one rate if the stream has no layers.
     pub layers: Vec<Rate>,
     /// Called with each new target rate for the encoder.
@@ -36,28 +36,28 @@ pub struct Media {
 
 /// Takes media from programs' sockets and sends them over connections.
 pub struct Outlet {
-    media: Media,
+    media: OutletOptions,
     sockets: Vec<UdpSocket>,
-    state: Mutex<State>,
+    state: Mutex<MediaFlowState>,
 }
 
 impl Outlet {
     /// An outlet for these sockets, one for each layer.
-    pub fn new(sockets: Vec<UdpSocket>, media: Media) -> Outlet {
+    pub fn new(sockets: Vec<UdpSocket>, media: OutletOptions) -> Outlet {
         let rate = EncoderRate::new(media.encoder).rate();
-        let state = State { bits_per_second: rate.as_bps(), ..State::default() };
+        let state = MediaFlowState { bits_per_second: rate.as_bps(), ..MediaFlowState::default() };
         Outlet { media, sockets, state: Mutex::new(state) }
     }
 
     /// The current state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> MediaFlowState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
     /// Reports a line to the user.
     pub fn tell(&self, line: &str) {
         (self.media.tell)(line);
     }
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut MediaFlowState)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state);
         if let Some(on_state) = &self.media.on_state {
@@ -83,7 +83,7 @@ impl Outlet {
     }
 
     /// Sends over a connection until it ends.
-    pub async fn over(&self, connection: &Connection) -> Ended {
+    pub async fn over(&self, connection: &Connection) -> DialEnd {
         let ended = self.send(connection).await;
         self.idle();
         ended
@@ -94,36 +94,38 @@ impl Outlet {
         self.change(|state| state.connected = false);
     }
 
-    async fn send(&self, connection: &Connection) -> Ended {
+    async fn send(&self, connection: &Connection) -> DialEnd {
         let asked = timeout(ANSWERING, self.discarding(greet(connection, &self.media)));
         // The stream with the hello stays open for the connection's lifetime.
         let (_send, mut receive) = match asked.await {
-            Ok(Ok((Answer::Come, send, receive))) => (send, receive),
-            Ok(Ok((Answer::Busy, ..))) => {
-                return Ended::Lost("another sends to this receiver".into());
+            Ok(Ok((HelloReply::Come, send, receive))) => (send, receive),
+            Ok(Ok((HelloReply::Busy, ..))) => {
+                return DialEnd::Lost("another sends to this receiver".into());
             }
-            Ok(Ok((Answer::Bad, ..))) => {
+            Ok(Ok((HelloReply::Bad, ..))) => {
                 let line = "the receiver is of another version, or takes no such latency";
-                return Ended::Final(Error::new(Kind::Version, line));
+                return DialEnd::Final(Error::new(ErrorKind::Version, line));
             }
-            Ok(Err(e)) => return Ended::Lost(e.to_string()),
-            Err(_) => return Ended::Lost("it does not answer".into()),
+            Ok(Err(e)) => return DialEnd::Lost(e.to_string()),
+            Err(_) => return DialEnd::Lost("it does not answer".into()),
         };
         self.change(|state| state.connected = true);
-        let Media { latency, encoder, layers, on_rate, tell, .. } = &self.media;
+        let OutletOptions { latency, encoder, layers, on_rate, tell, .. } = &self.media;
         let through = Through {
             sockets: &self.sockets,
             connection,
             on_rate,
             tell,
-            on_state: &|state| self.change(|known| *known = State { late: known.late, ..state }),
+            on_state: &|state| {
+                self.change(|known| *known = MediaFlowState { late: known.late, ..state })
+            },
         };
-        let mut flow = Flow::new(through, *latency, *encoder, layers);
+        let mut flow = MediaFlow::new(through, *latency, *encoder, layers);
         tokio::select! {
-            why = flow.run() => Ended::Lost(why.to_string()),
+            why = flow.run() => DialEnd::Lost(why.to_string()),
             why = statuses(&mut receive, |received| {
                 self.change(|state| state.late = received.missed);
-            }) => Ended::Lost(match why {
+            }) => DialEnd::Lost(match why {
                 Some(e) => e.to_string(),
                 None => connection.closed().await.to_string(),
             }),
@@ -133,18 +135,18 @@ impl Outlet {
 
 async fn greet(
     connection: &Connection,
-    media: &Media,
-) -> Result<(Answer, SendStream, ReceiveStream), NetError> {
+    media: &OutletOptions,
+) -> Result<(HelloReply, SendStream, ReceiveStream), NetError> {
     let (mut send, mut receive) = connection.open_bi().await?;
     send.send_all(&hello(media.latency, media.layers.len())).await?;
     let mut code = [u8::MAX];
     receive.receive(&mut code).await?;
     let [code] = code;
-    Ok((Answer::from_code(code), send, receive))
+    Ok((HelloReply::from_code(code), send, receive))
 }
 
 /// Reads the receiver's status messages until its stream ends or fails.
-async fn statuses(receive: &mut ReceiveStream, on: impl Fn(Received)) -> Option<NetError> {
+async fn statuses(receive: &mut ReceiveStream, on: impl Fn(ReceiverCounters)) -> Option<NetError> {
     loop {
         let (mut bytes, mut filled) = ([0; STATUS], 0);
         while let Some(into) = bytes.get_mut(filled..).filter(|into| !into.is_empty()) {

@@ -32,7 +32,7 @@ const MAX_STAMP: u64 = (1 << 48) - 1;
 
 /// A part of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Data<'m> {
+pub struct DataPart<'m> {
     /// The lower 32 bits of its number.
     pub number: u32,
     /// Index of the part in its datagram.
@@ -51,7 +51,7 @@ pub struct Data<'m> {
 
 /// A run of requested numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct NackRange {
     /// The lower 32 bits of the first number.
     pub first: u32,
     /// Number of further numbers in the run.
@@ -62,14 +62,14 @@ pub struct Asked {
 
 /// A decoded message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Message<'m> {
+pub enum MediaMessage<'m> {
     /// A part of a datagram, from sender to receiver.
-    Data(Data<'m>),
+    Data(DataPart<'m>),
     /// A request for repeats, from receiver to sender.
-    Ask(Vec<Asked>),
+    Ask(Vec<NackRange>),
 }
 
-impl Data<'_> {
+impl DataPart<'_> {
     /// Encodes the message.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD + self.payload.len());
@@ -84,7 +84,7 @@ impl Data<'_> {
 }
 
 /// Encodes a request; runs beyond [`MAX_RUNS`] are left out.
-pub fn ask(runs: &[Asked]) -> Vec<u8> {
+pub fn ask(runs: &[NackRange]) -> Vec<u8> {
     let runs = runs.get(..runs.len().min(MAX_RUNS)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(2 + RUN * runs.len());
     bytes.extend([ASK, runs.len() as u8]);
@@ -112,21 +112,21 @@ pub fn take_layer(message: &mut [u8]) -> Option<usize> {
 }
 
 /// Reads a message; `None` if it is invalid.
-pub fn read(bytes: &[u8]) -> Option<Message<'_>> {
+pub fn read(bytes: &[u8]) -> Option<MediaMessage<'_>> {
     match *bytes.first()? {
-        DATA => data(bytes).map(Message::Data),
-        ASK => asked(bytes).map(Message::Ask),
+        DATA => data(bytes).map(MediaMessage::Data),
+        ASK => asked(bytes).map(MediaMessage::Ask),
         _ => None,
     }
 }
 
-fn data(bytes: &[u8]) -> Option<Data<'_>> {
+fn data(bytes: &[u8]) -> Option<DataPart<'_>> {
     let (head, payload) = bytes.split_first_chunk::<HEAD>()?;
     let [_, flags, part, last_part, n0, n1, n2, n3, stamp @ .., f0, f1, f2, f3] = *head;
     let stamp = stamp.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     let is_possible =
         flags & !BEGINS_FRAME == 0 && part <= last_part && usize::from(last_part) < MAX_PARTS;
-    is_possible.then_some(Data {
+    is_possible.then_some(DataPart {
         number: u32::from_be_bytes([n0, n1, n2, n3]),
         part,
         last_part,
@@ -137,12 +137,12 @@ fn data(bytes: &[u8]) -> Option<Data<'_>> {
     })
 }
 
-fn asked(bytes: &[u8]) -> Option<Vec<Asked>> {
+fn asked(bytes: &[u8]) -> Option<Vec<NackRange>> {
     let (&[_, count], runs) = bytes.split_first_chunk::<2>()?;
     let is_possible = usize::from(count) <= MAX_RUNS && runs.len() == RUN * usize::from(count);
     let run = |run: &[u8]| match *run {
         [n0, n1, n2, n3, more, attempt] => {
-            Some(Asked { first: u32::from_be_bytes([n0, n1, n2, n3]), more, attempt })
+            Some(NackRange { first: u32::from_be_bytes([n0, n1, n2, n3]), more, attempt })
         }
         _ => None,
     };
@@ -168,8 +168,8 @@ mod tests {
                 *first = kind;
             }
             match read(&bytes) {
-                Some(Message::Data(data)) => prop_assert_eq!(data.bytes(), bytes),
-                Some(Message::Ask(runs)) => prop_assert_eq!(ask(&runs), bytes),
+                Some(MediaMessage::Data(data)) => prop_assert_eq!(data.bytes(), bytes),
+                Some(MediaMessage::Ask(runs)) => prop_assert_eq!(ask(&runs), bytes),
                 None => {}
             }
         }
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_part_says_where_it_belongs() {
-        let data = Data {
+        let data = DataPart {
             number: 7,
             part: 1,
             last_part: 2,
@@ -201,9 +201,9 @@ mod tests {
             payload: b"abc",
         };
         let bytes = data.bytes();
-        assert_eq!((bytes.len(), read(&bytes)), (HEAD + 3, Some(Message::Data(data))));
+        assert_eq!((bytes.len(), read(&bytes)), (HEAD + 3, Some(MediaMessage::Data(data))));
         // A part beyond the last, an unknown flag, and a truncated request.
-        assert_eq!(read(&Data { part: 3, ..data }.bytes()), None);
+        assert_eq!(read(&DataPart { part: 3, ..data }.bytes()), None);
         assert_eq!(read(&[&[1, 2], &bytes[2..]].concat()), None);
         assert_eq!(read(&[2, 2, 0, 0, 0, 1, 0, 1]), None);
     }

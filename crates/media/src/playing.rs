@@ -1,8 +1,8 @@
 //! Statistics of a received stream for observers. They contain figures only, no payload.
 
-use crate::meter::Counts;
-use crate::receiver::{Received, Receiver};
-use crate::shown::Layers;
+use crate::meter::FrameCounts;
+use crate::receiver::{MediaLayerReceiver, ReceiverCounters};
+use crate::shown::LayerStatistics;
 use narrows_base::{Duration, Rate, Time};
 
 /// Interval of the observer's calls: 20 times a second.
@@ -19,9 +19,9 @@ pub struct Playing {
     /// The stream's latency.
     pub latency: Duration,
     /// Sum of the counters of all layers.
-    pub received: Received,
+    pub received: ReceiverCounters,
     /// Counters of the base layer's frames.
-    pub counts: Counts,
+    pub counts: FrameCounts,
     /// The longest delay of base layer frames completed since the last look, beyond the path's shortest delay.
     pub frame_delay: Option<Duration>,
     /// The longest time without a packet since the last look.
@@ -82,7 +82,7 @@ impl Looks {
     pub fn look(
         &mut self,
         now: Time,
-        layers: &mut Layers,
+        layers: &mut LayerStatistics,
         latency: Duration,
         rtt: Duration,
     ) -> Playing {
@@ -90,7 +90,7 @@ impl Looks {
         let quiet = std::mem::take(&mut self.quiet).max(pause);
         layers.look(now);
         let frame_delay = layers.take_longest_frame();
-        let base = layers.receivers().first().map(Receiver::meter);
+        let base = layers.receivers().first().map(MediaLayerReceiver::meter);
         Playing {
             stream: self.stream,
             latency,
@@ -109,7 +109,7 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Data;
+    use crate::packet::DataPart;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -117,13 +117,13 @@ mod tests {
     fn data(number: u32) -> Vec<u8> {
         let (part, last_part, frame, begins_frame) = (0, 0, number + 1, true);
         let stamp = at(10 * u64::from(number));
-        Data { number, part, last_part, stamp, frame, begins_frame, payload: b"x" }.bytes()
+        DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"x" }.bytes()
     }
 
     #[test]
     fn a_look_has_the_longest_pause_and_the_longest_frame_since_the_one_before() {
         let latency = Duration::from_millis(100);
-        let mut layers = Layers::new(1, latency);
+        let mut layers = LayerStatistics::new(1, latency);
         let mut looks = Looks::new(7, at(0));
         let mut all = Vec::new();
         for ms in 0..500 {

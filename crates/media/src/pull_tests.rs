@@ -2,13 +2,13 @@
 
 use crate::connection::for_media;
 use crate::hello::PULL;
-use crate::inlet::{Event, Outs};
+use crate::inlet::{InletEvent, Outs};
 use crate::media_tests::{Lines, config, media, peer};
 use crate::receive::Viewing;
-use crate::send::{Offer, Offering, Sending};
+use crate::send::{MediaSending, Offer, Offering};
 use narrows_net::{ConnectOptions, Endpoint, Options};
 use narrows_peers::access::AllowList;
-use narrows_peers::{Identity, Kind, key};
+use narrows_peers::{ErrorKind, Identity, key};
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
@@ -68,8 +68,8 @@ async fn view(near: &Near, identity: &Identity) -> View {
         latency: None,
         tell: Box::new(move |event| {
             lines.lock().unwrap().push(match event {
-                Event::Line { line, .. } => line.clone(),
-                Event::Over(measures) => format!("{} datagrams", measures.datagrams),
+                InletEvent::Line { line, .. } => line.clone(),
+                InletEvent::Over(measures) => format!("{} datagrams", measures.datagrams),
             });
         }),
         observer: None,
@@ -126,7 +126,7 @@ async fn whoever_is_not_on_the_list_gets_nothing_and_one_line() {
     let near = near(&[&Identity::generate().unwrap()]).await;
     let stranger = view(&near, &Identity::generate().unwrap()).await;
     let e = stranger.task.await.unwrap().unwrap_err();
-    assert!(e.kind == Kind::Refused && e.line.contains("list of clients lacks"), "{e}");
+    assert!(e.kind == ErrorKind::Refused && e.line.contains("list of clients lacks"), "{e}");
     assert!(!is_told(&near.log, "receives") && stranger.player.try_recv(&mut [0; 9]).is_err());
 }
 
@@ -136,9 +136,9 @@ async fn a_sender_that_connects_to_a_sender_is_told_what_belongs_together() {
     let near = near(&[&client]).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let media = media(&[8_000_000], Lines::default());
-    let sending = Sending::new(vec![socket], media, peer(near.at, &near.identity, &client));
+    let sending = MediaSending::new(vec![socket], media, peer(near.at, &near.identity, &client));
     let e = sending.keep().await.unwrap_err();
-    assert!(e.kind == Kind::Version && e.line.contains("`media send --listen`"), "{e}");
+    assert!(e.kind == ErrorKind::Version && e.line.contains("`media send --listen`"), "{e}");
 }
 
 /// A listed client that answers with invalid data, or not at all, keeps its place for the time allowed for an answer,

@@ -39,7 +39,7 @@ const TRIAL: Duration = Duration::from_secs(3);
 
 /// Inputs of an update.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct QualityInputs<'a> {
     /// Rate available for media, in bit/s.
     pub rate: f64,
     /// Smoothed round-trip time.
@@ -103,7 +103,7 @@ impl Quality {
     }
 
     /// Call this several times a second. Returns the change that it has made.
-    pub fn update(&mut self, now: Time, seen: &Seen<'_>) -> Option<LayerChange> {
+    pub fn update(&mut self, now: Time, seen: &QualityInputs<'_>) -> Option<LayerChange> {
         let margin = (seen.srtt + UNDER_WAY).min(self.latency.mul_f64(0.5)).as_secs_f64();
         let limit_s = self.latency.as_secs_f64() - margin;
         let mut bits = [0.0; MAX_LAYERS];
@@ -178,7 +178,8 @@ mod tests {
             let was_dropped = behind(quality.active());
             let waited = [Duration::from_millis(if was_dropped { 200 } else { 0 }); 3];
             let srtt = Duration::from_millis(50);
-            let seen = Seen { rate: rate(s), srtt, packet: 11e3, waited: &waited, was_dropped };
+            let seen =
+                QualityInputs { rate: rate(s), srtt, packet: 11e3, waited: &waited, was_dropped };
             quality.update(Time::from_secs_f64(s), &seen);
             all.push(quality.active());
         }
@@ -218,7 +219,7 @@ mod tests {
         let mut quality = Quality::new(&RATES, Duration::from_millis(300));
         let mut permitted = 0.6e6;
         for tick in 0..600 {
-            let seen = Seen {
+            let seen = QualityInputs {
                 rate: permitted,
                 srtt: Duration::from_millis(50),
                 packet: 11e3,

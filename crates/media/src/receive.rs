@@ -2,15 +2,15 @@
 //! UDP ports.
 
 use crate::connection::{REFUSED, REPLACED, STOPPED, for_media};
-use crate::dial::{Dialler, Ended, Peer, Use};
+use crate::dial::{ConnectionUser, DialEnd, Dialler, Peer};
 use crate::hello::{PULL, PUSH};
-use crate::inlet::{Event, Inlet, Outs};
+use crate::inlet::{Inlet, InletEvent, Outs};
 use crate::send::{listed, named};
 use narrows_base::text::shown;
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Identity, Kind};
+use narrows_peers::{Error, ErrorKind, Identity};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{EndpointLimits, Permit};
 use narrows_wire::StaticKey;
@@ -43,18 +43,18 @@ pub struct ReceiveOptions {
 }
 
 /// A listening receiver.
-pub struct Server {
+pub struct MediaServer {
     endpoint: Endpoint,
-    shared: Arc<Shared>,
+    shared: Arc<ReceiverShared>,
 }
 
-struct Shared {
+struct ReceiverShared {
     inlet: Inlet,
     /// The current sender.
     current: Mutex<Option<(PublicKey, Connection)>>,
 }
 
-impl Server {
+impl MediaServer {
     /// Listens. Call it within a tokio runtime, which drives it.
     ///
     /// # Errors
@@ -63,19 +63,22 @@ impl Server {
         address: SocketAddr,
         outs: Outs,
         options: ReceiveOptions,
-    ) -> Result<Server, Error> {
+    ) -> Result<MediaServer, Error> {
         let ReceiveOptions { identity, clients, config, permit, tap } = options;
         clients.not_empty()?;
         let inlet = Inlet::new(outs).await?;
         let key = StaticKey::new(*identity.private())
-            .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+            .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
         let mut options =
             Options::server(key, listed(&clients), for_media(config, PUSH)?).tapped(tap);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
-            .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
-        Ok(Server { endpoint, shared: Arc::new(Shared { inlet, current: Mutex::default() }) })
+            .map_err(|e| Error::new(ErrorKind::Local, format!("--listen: {e}")))?;
+        Ok(MediaServer {
+            endpoint,
+            shared: Arc::new(ReceiverShared { inlet, current: Mutex::default() }),
+        })
     }
 
     /// Replaces the list of clients. A connection of a client that is not on it ends.
@@ -109,7 +112,7 @@ impl Server {
     }
 }
 
-impl Shared {
+impl ReceiverShared {
     /// Whether this sender may send: there is no current sender, or it is the same one with a new connection.
     fn take_place(&self, key: PublicKey, connection: &Connection) -> bool {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +127,7 @@ impl Shared {
     }
 }
 
-async fn serve(shared: Arc<Shared>, connection: Connection) {
+async fn serve(shared: Arc<ReceiverShared>, connection: Connection) {
     let Some(key) = connection.peer_key() else { return };
     let (inlet, sender) = (&shared.inlet, named(&connection));
     let Some(said) = inlet.asked(&sender, &connection).await else {
@@ -176,19 +179,23 @@ impl Viewing {
     }
 }
 
-impl Use for Inlet {
+impl ConnectionUser for Inlet {
     async fn meanwhile<T: Send>(&self, until: impl Future<Output = T> + Send) -> T {
         until.await
     }
-    async fn over(&self, connection: &Connection) -> Ended {
+    async fn over(&self, connection: &Connection) -> DialEnd {
         let sender = named(connection);
         if let Some(said) = self.asked(&sender, connection).await {
             self.stream(&sender, connection, said).await;
         }
         connection.close(0, "");
-        Ended::Lost(connection.closed().await.to_string())
+        DialEnd::Lost(connection.closed().await.to_string())
     }
     fn tell(&self, line: &str) {
-        self.event(&Event::Line { is_warning: false, sender: "media".into(), line: line.into() });
+        self.event(&InletEvent::Line {
+            is_warning: false,
+            sender: "media".into(),
+            line: line.into(),
+        });
     }
 }

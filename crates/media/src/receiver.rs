@@ -2,9 +2,9 @@
 //! requests missing packets until then.
 
 use crate::clock::{PathClock, Stamped};
-use crate::meter::{Meter, Part};
-use crate::missing::{MAX_MISSING, Missing, Was};
-use crate::packet::{Data, Message, ask, extended, read};
+use crate::meter::{PlayoutMeter, ReleasedPart};
+use crate::missing::{MAX_MISSING, MissingPackets, Was};
+use crate::packet::{DataPart, MediaMessage, ask, extended, read};
 use crate::repair::{self, Restorer};
 use narrows_base::{Duration, Time};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Counters since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Received {
+pub struct ReceiverCounters {
     /// Parts released.
     pub parts: u64,
     /// Parts that did not arrive in time.
@@ -40,10 +40,10 @@ pub struct Received {
     pub bytes: u64,
 }
 
-impl Received {
+impl ReceiverCounters {
     /// Sum of two sets of counters.
-    pub fn and(self, other: &Received) -> Received {
-        Received {
+    pub fn and(self, other: &ReceiverCounters) -> ReceiverCounters {
+        ReceiverCounters {
             parts: self.parts + other.parts,
             missed: self.missed + other.missed,
             came_late: self.came_late + other.came_late,
@@ -59,7 +59,7 @@ impl Received {
 }
 
 #[derive(Debug)]
-struct Held {
+struct BufferedPart {
     arrival: Time,
     took: Duration,
     stamp: Time,
@@ -79,57 +79,57 @@ struct Whole {
 
 /// The receiving end of one layer.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct MediaLayerReceiver {
     latency: Duration,
     /// Number of layers of the stream, which share the limits of buffered data.
     layers: usize,
     clock: PathClock,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, BufferedPart>,
     bytes: usize,
-    missing: Missing,
+    missing: MissingPackets,
     restorer: Restorer,
     /// The highest received number plus one.
     ahead: Option<u64>,
     /// The last released number plus one.
     released: Option<u64>,
     whole: Option<Whole>,
-    meter: Meter,
-    received: Received,
+    meter: PlayoutMeter,
+    received: ReceiverCounters,
 }
 
-impl Receiver {
+impl MediaLayerReceiver {
     /// A receiver that releases datagrams at the path's shortest delay plus `latency`.
-    pub fn new(latency: Duration) -> Receiver {
-        Receiver::one_of(1, latency)
+    pub fn new(latency: Duration) -> MediaLayerReceiver {
+        MediaLayerReceiver::one_of(1, latency)
     }
     /// A receiver of one of `layers` layers.
-    pub fn one_of(layers: usize, latency: Duration) -> Receiver {
-        Receiver {
+    pub fn one_of(layers: usize, latency: Duration) -> MediaLayerReceiver {
+        MediaLayerReceiver {
             latency,
             layers: layers.max(1),
             clock: PathClock::default(),
             held: BTreeMap::new(),
             bytes: 0,
-            missing: Missing::default(),
+            missing: MissingPackets::default(),
             restorer: Restorer::default(),
             ahead: None,
             released: None,
             whole: None,
-            meter: Meter::default(),
-            received: Received::default(),
+            meter: PlayoutMeter::default(),
+            received: ReceiverCounters::default(),
         }
     }
 
     /// Counters since the beginning.
-    pub fn received(&self) -> Received {
+    pub fn received(&self) -> ReceiverCounters {
         self.received
     }
     /// Statistics of delays and frames.
-    pub fn meter(&self) -> &Meter {
+    pub fn meter(&self) -> &PlayoutMeter {
         &self.meter
     }
 
-    /// As of [`Meter::take_longest_frame`].
+    /// As of [`PlayoutMeter::take_longest_frame`].
     pub fn take_longest_frame(&mut self) -> Option<Duration> {
         self.meter.take_longest_frame()
     }
@@ -137,7 +137,7 @@ impl Receiver {
     /// Handles a message.
     pub fn on_message(&mut self, arrival: Time, message: &[u8]) {
         let restored = match (read(message), repair::read(message), self.ahead) {
-            (Some(Message::Data(data)), ..) => {
+            (Some(MediaMessage::Data(data)), ..) => {
                 let number = self.number(&data);
                 self.on_data(arrival, number, &data, false);
                 self.restorer.on_part(number, message)
@@ -153,7 +153,7 @@ impl Receiver {
         };
         for (number, message) in restored {
             match read(&message) {
-                Some(Message::Data(data)) if data.number == number as u32 => {
+                Some(MediaMessage::Data(data)) if data.number == number as u32 => {
                     self.on_data(arrival, number, &data, true);
                 }
                 _ => self.received.refused += 1,
@@ -161,14 +161,14 @@ impl Receiver {
         }
     }
 
-    fn number(&self, data: &Data<'_>) -> u64 {
+    fn number(&self, data: &DataPart<'_>) -> u64 {
         match self.ahead {
             None => u64::from(data.number) + (1 << 32),
             Some(ahead) => extended(data.number, ahead),
         }
     }
 
-    fn on_data(&mut self, arrival: Time, number: u64, data: &Data<'_>, is_restored: bool) {
+    fn on_data(&mut self, arrival: Time, number: u64, data: &DataPart<'_>, is_restored: bool) {
         let took = match self.clock.on_packet(arrival, data.stamp) {
             Stamped::After(took) => took,
             Stamped::Strange => {
@@ -224,7 +224,7 @@ impl Receiver {
         self.bytes += data.payload.len();
         self.held.insert(
             number,
-            Held {
+            BufferedPart {
                 arrival,
                 took,
                 stamp: data.stamp,
@@ -270,7 +270,7 @@ impl Receiver {
             self.received.delayed += u64::from(held.took > self.latency);
             let is_behind_gap = self.released.is_some_and(|expected| number != expected);
             self.released = Some(number + 1);
-            self.meter.on_part(&Part {
+            self.meter.on_part(&ReleasedPart {
                 is_behind_gap,
                 frame: held.frame,
                 begins_frame: held.begins_frame,
@@ -287,7 +287,7 @@ impl Receiver {
     }
 
     /// The datagram, if this part completes it.
-    fn join(&mut self, held: Held, is_behind_gap: bool) -> Option<Vec<u8>> {
+    fn join(&mut self, held: BufferedPart, is_behind_gap: bool) -> Option<Vec<u8>> {
         let begun = self.whole.take();
         let bytes = match begun {
             _ if held.part == 0 => held.payload,
@@ -329,12 +329,12 @@ mod tests {
     }
     fn data(number: u32, stamp: Time, payload: &[u8]) -> Vec<u8> {
         let (part, last_part, frame, begins_frame) = (0, 0, number, true);
-        Data { number, part, last_part, stamp, frame, begins_frame, payload }.bytes()
+        DataPart { number, part, last_part, stamp, frame, begins_frame, payload }.bytes()
     }
 
     #[test]
     fn a_datagram_leaves_at_its_stamp_and_the_latency_whatever_its_own_delay() {
-        let mut receiver = Receiver::new(LATENCY);
+        let mut receiver = MediaLayerReceiver::new(LATENCY);
         // The path takes 30 ms; the second packet takes 50 ms more, and the third overtakes it.
         receiver.on_message(at(1030), &data(0, at(0), b"a"));
         receiver.on_message(at(1050), &data(2, at(20), b"c"));
@@ -348,23 +348,23 @@ mod tests {
 
     #[test]
     fn what_comes_after_its_time_is_counted_and_not_handed_out() {
-        let mut receiver = Receiver::new(LATENCY);
+        let mut receiver = MediaLayerReceiver::new(LATENCY);
         for number in [0, 2, 3] {
             receiver.on_message(at(30), &data(number, at(0), b"x"));
         }
         assert_eq!(std::iter::from_fn(|| receiver.release(at(130))).count(), 3);
         receiver.on_message(at(131), &data(1, at(0), b"x"));
         assert_eq!(receiver.release(at(500)), None);
-        let Received { missed, came_late, parts, .. } = receiver.received();
+        let ReceiverCounters { missed, came_late, parts, .. } = receiver.received();
         assert_eq!((missed, came_late, parts), (1, 1, 3));
     }
 
     #[test]
     fn parts_are_joined_and_a_datagram_without_one_of_them_is_not_handed_out() {
-        let mut receiver = Receiver::new(LATENCY);
+        let mut receiver = MediaLayerReceiver::new(LATENCY);
         let part = |number, part, payload| {
             let (last_part, frame, begins_frame) = (1, 1, true);
-            Data { number, part, last_part, stamp: at(0), frame, begins_frame, payload }.bytes()
+            DataPart { number, part, last_part, stamp: at(0), frame, begins_frame, payload }.bytes()
         };
         receiver.on_message(at(30), &part(0, 0, b"ab"));
         receiver.on_message(at(30), &part(1, 1, b"c"));
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_stamp_from_the_far_future_keeps_nothing_back() {
-        let mut receiver = Receiver::new(LATENCY);
+        let mut receiver = MediaLayerReceiver::new(LATENCY);
         receiver.on_message(at(30), &data(0, at(0), b"x"));
         receiver.on_message(at(31), &data(1, at(1 << 40), b"x"));
         // Nearer, but far beyond any path's delay.
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_whatever_the_numbers() {
-        let mut receiver = Receiver::new(Duration::from_secs(10));
+        let mut receiver = MediaLayerReceiver::new(Duration::from_secs(10));
         for n in 0..200_000u32 {
             let number = n.wrapping_mul(if n % 2 == 0 { 1 } else { 0x9e37_79b9 });
             receiver.on_message(
@@ -403,7 +403,7 @@ mod tests {
         /// For arbitrary messages, each number is released at most once, and the loop ends.
         #[test]
         fn every_message_ends(all: Vec<(u32, u64, u8, u8, u16)>) {
-            let mut receiver = Receiver::new(LATENCY);
+            let mut receiver = MediaLayerReceiver::new(LATENCY);
             let mut now = at(0);
             for (number, stamp, part, last_part, pause) in &all {
                 now += Duration::from_micros(u64::from(*pause) * 10);
@@ -411,7 +411,7 @@ mod tests {
                 let (frame, begins_frame) = (*number, true);
                 let (number, part, last_part) = (*number % 10_000, *part % 4, *last_part % 4);
                 let message =
-                    Data { number, part, last_part, stamp, frame, begins_frame, payload: b"x" };
+                    DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"x" };
                 receiver.on_message(now, &message.bytes());
                 receiver.ask(now, Duration::ZERO);
                 while receiver.release(now).is_some() {}

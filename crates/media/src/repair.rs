@@ -147,7 +147,7 @@ pub const OVERHEAD: usize = REPAIR_HEAD + SHARD_HEAD + 1;
 
 /// A decoded repair packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Repair<'m> {
+pub struct DecodedRepair<'m> {
     /// Index among the block's repair packets.
     pub which: u8,
     /// The lower 32 bits of the number of the block's first part.
@@ -161,7 +161,7 @@ pub struct Repair<'m> {
 }
 
 /// Reads a repair packet; `None` if it is invalid.
-pub fn read(bytes: &[u8]) -> Option<Repair<'_>> {
+pub fn read(bytes: &[u8]) -> Option<DecodedRepair<'_>> {
     let (head, shard) = bytes.split_first_chunk::<REPAIR_HEAD>()?;
     let [REPAIR, which, n0, n1, n2, n3, parts, repairs] = *head else { return None };
     let is_possible = (1..=MAX_PARTS).contains(&parts.into())
@@ -170,11 +170,11 @@ pub fn read(bytes: &[u8]) -> Option<Repair<'_>> {
         && (SHARD_HEAD..=MAX_SHARD).contains(&shard.len())
         && shard.len().is_multiple_of(2);
     let first = u32::from_be_bytes([n0, n1, n2, n3]);
-    is_possible.then_some(Repair { which, first, parts, repairs, shard })
+    is_possible.then_some(DecodedRepair { which, first, parts, repairs, shard })
 }
 
 #[derive(Debug)]
-struct Block {
+struct RepairBlock {
     first: u64,
     parts: u8,
     repairs: u8,
@@ -187,7 +187,7 @@ struct Block {
 pub struct Restorer {
     /// Received messages by number; they are kept once a repair packet has arrived.
     parts: BTreeMap<u64, Vec<u8>>,
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<RepairBlock>,
 }
 
 impl Restorer {
@@ -197,14 +197,14 @@ impl Restorer {
             return Vec::new();
         }
         self.keep(number, message.to_vec());
-        let of = |block: &&Block| (block.first..block.end()).contains(&number);
+        let of = |block: &&RepairBlock| (block.first..block.end()).contains(&number);
         let found = self.blocks.iter().find(of).map(|block| block.first);
         found.map_or(Vec::new(), |first| self.restore(first))
     }
 
     /// Adds a repair packet of a block that begins with this number. Returns the parts that can now be restored.
-    pub fn on_repair(&mut self, first: u64, repair: &Repair<'_>) -> Vec<(u64, Vec<u8>)> {
-        let Repair { which, parts, repairs, shard, .. } = *repair;
+    pub fn on_repair(&mut self, first: u64, repair: &DecodedRepair<'_>) -> Vec<(u64, Vec<u8>)> {
+        let DecodedRepair { which, parts, repairs, shard, .. } = *repair;
         let known = self.blocks.iter_mut().find(|block| block.first == first);
         match known {
             Some(block) => {
@@ -215,7 +215,13 @@ impl Restorer {
             }
             None => {
                 let came = BTreeMap::from([(which, shard.to_vec())]);
-                self.blocks.push_back(Block { first, parts, repairs, length: shard.len(), came });
+                self.blocks.push_back(RepairBlock {
+                    first,
+                    parts,
+                    repairs,
+                    length: shard.len(),
+                    came,
+                });
                 while self.blocks.len() > KEPT_BLOCKS {
                     self.blocks.pop_front();
                 }
@@ -261,7 +267,7 @@ impl Restorer {
     }
 }
 
-impl Block {
+impl RepairBlock {
     fn end(&self) -> u64 {
         self.first + u64::from(self.parts)
     }

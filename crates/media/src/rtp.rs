@@ -15,7 +15,7 @@ const PICTURE_BYTES: usize = 1000;
 
 /// The fields of an RTP packet that frame detection needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Packet<'d> {
+pub struct RtpPacket<'d> {
     source: u32,
     kind: u8,
     timestamp: u32,
@@ -24,7 +24,7 @@ pub struct Packet<'d> {
 }
 
 /// Reads a packet; `None` if it is not RTP.
-pub fn read(datagram: &[u8]) -> Option<Packet<'_>> {
+pub fn read(datagram: &[u8]) -> Option<RtpPacket<'_>> {
     let (head, rest) = datagram.split_first_chunk::<12>()?;
     let [first, kind, _, _, t0, t1, t2, t3, s0, s1, s2, s3] = *head;
     let kind = kind & 0x7f;
@@ -39,7 +39,7 @@ pub fn read(datagram: &[u8]) -> Option<Packet<'_>> {
         payload = payload.get(4 + 4 * words..).unwrap_or_default();
     }
     let source = u32::from_be_bytes([s0, s1, s2, s3]);
-    Some(Packet { source, kind, timestamp: u32::from_be_bytes([t0, t1, t2, t3]), payload })
+    Some(RtpPacket { source, kind, timestamp: u32::from_be_bytes([t0, t1, t2, t3]), payload })
 }
 
 /// Apparent content of a stream. The later variants have precedence.
@@ -54,7 +54,7 @@ enum Content {
 
 /// Packets of one source and payload type.
 #[derive(Debug)]
-struct Stream {
+struct RtpStream {
     source: u32,
     kind: u8,
     content: Content,
@@ -66,19 +66,19 @@ struct Stream {
     last: u64,
 }
 
-impl Stream {
-    fn new(packet: &Packet<'_>) -> Stream {
+impl RtpStream {
+    fn new(packet: &RtpPacket<'_>) -> RtpStream {
         let content = match packet.kind {
             0..=23 => Content::Sound,
             25..=34 => Content::Video,
             _ => Content::Unknown,
         };
-        let Packet { source, kind, .. } = *packet;
-        Stream { source, kind, content, recent: Vec::new(), packets: 0, bytes: 0, last: 0 }
+        let RtpPacket { source, kind, .. } = *packet;
+        RtpStream { source, kind, content, recent: Vec::new(), packets: 0, bytes: 0, last: 0 }
     }
 
     /// Whether a frame begins with this packet.
-    fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
+    fn on_packet(&mut self, packet: &RtpPacket<'_>) -> bool {
         if self.recent.last() != Some(&packet.timestamp) {
             (self.packets, self.bytes) = (0, 0);
         }
@@ -100,16 +100,16 @@ impl Stream {
 
 /// The streams of a port; the frames of one of them are counted.
 #[derive(Debug, Default)]
-pub struct Streams {
-    all: Vec<Stream>,
+pub struct RtpStreams {
+    all: Vec<RtpStream>,
     /// Source and payload type of the counted stream.
     counted: Option<(u32, u8)>,
     packets: u64,
 }
 
-impl Streams {
+impl RtpStreams {
     /// Whether a frame of the counted stream begins with the next packet.
-    pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
+    pub fn on_packet(&mut self, packet: &RtpPacket<'_>) -> bool {
         self.packets += 1;
         let key = (packet.source, packet.kind);
         let counted =
@@ -131,14 +131,14 @@ impl Streams {
     }
 
     /// The packet's stream. A new stream replaces the oldest if there are too many.
-    fn stream(&mut self, packet: &Packet<'_>) -> Option<&mut Stream> {
-        let is_it = |s: &Stream| (s.source, s.kind) == (packet.source, packet.kind);
+    fn stream(&mut self, packet: &RtpPacket<'_>) -> Option<&mut RtpStream> {
+        let is_it = |s: &RtpStream| (s.source, s.kind) == (packet.source, packet.kind);
         if !self.all.iter().any(is_it) {
             if self.all.len() == MAX_STREAMS {
                 let oldest = self.all.iter().enumerate().min_by_key(|(_, s)| s.last)?.0;
                 self.all.swap_remove(oldest);
             }
-            self.all.push(Stream::new(packet));
+            self.all.push(RtpStream::new(packet));
         }
         let stream = self.all.iter_mut().find(|s| is_it(s))?;
         stream.last = self.packets;
@@ -159,7 +159,7 @@ pub mod tests {
         packet
     }
 
-    fn counted(streams: &mut Streams, packets: &[Vec<u8>]) -> usize {
+    fn counted(streams: &mut RtpStreams, packets: &[Vec<u8>]) -> usize {
         packets.iter().filter(|p| streams.on_packet(&read(p).unwrap())).count()
     }
 
@@ -185,11 +185,11 @@ pub mod tests {
         let repair = |n: u32| vec![packet(97, 1, 3600 * n + 77, 700)];
         let repeat = |n: u32| vec![packet(96, 1, 3600 * n.saturating_sub(2), 700)];
         for all in [second(1, none), second(1, repeat)] {
-            assert_eq!(counted(&mut Streams::default(), &all), 25);
+            assert_eq!(counted(&mut RtpStreams::default(), &all), 25);
         }
         // Packets before the first complete picture may be counted as frames, since they may be the only stream.
         for all in [second(1, sound), second(1, opus), second(1, repair)] {
-            let found = counted(&mut Streams::default(), &all);
+            let found = counted(&mut RtpStreams::default(), &all);
             assert!((25..=27).contains(&found), "{found}");
         }
     }
@@ -198,18 +198,18 @@ pub mod tests {
     fn frames_in_another_order_than_their_timestamps_are_frames() {
         let order = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8];
         let all: Vec<_> = order.iter().map(|n| packet(96, 1, 3600 * n, 500)).collect();
-        assert_eq!(counted(&mut Streams::default(), &all), 10);
+        assert_eq!(counted(&mut RtpStreams::default(), &all), 10);
     }
 
     #[test]
     fn sound_alone_has_a_frame_a_packet() {
         let all: Vec<_> = (0..50).map(|n| packet(111, 9, 960 * n, 150)).collect();
-        assert_eq!(counted(&mut Streams::default(), &all), 50);
+        assert_eq!(counted(&mut RtpStreams::default(), &all), 50);
     }
 
     #[test]
     fn a_program_that_begins_anew_is_counted_soon() {
-        let (mut streams, none) = (Streams::default(), |_| Vec::new());
+        let (mut streams, none) = (RtpStreams::default(), |_| Vec::new());
         for source in 1..40 {
             let four: Vec<_> = (0..4).flat_map(|_| second(source, none)).collect();
             let first = counted(&mut streams, &four);

@@ -1,15 +1,15 @@
 //! The sending end: connects to a receiver, or accepts listed receivers, one at a time.
 
 use crate::connection::{BUSY, REPLACED, STOPPED, for_media};
-use crate::dial::{Dialler, Ended, Peer, Use};
-use crate::flow::State;
+use crate::dial::{ConnectionUser, DialEnd, Dialler, Peer};
+use crate::flow::MediaFlowState;
 use crate::hello::{PULL, PUSH};
-use crate::outlet::{Media, Outlet};
+use crate::outlet::{Outlet, OutletOptions};
 use narrows_base::text::shown;
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Identity, Kind, key};
+use narrows_peers::{Error, ErrorKind, Identity, key};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
@@ -22,20 +22,20 @@ use tokio::net::UdpSocket;
 const MAX_CONNECTIONS: usize = 16;
 
 /// A sender that connects to a receiver.
-pub struct Sending {
+pub struct MediaSending {
     outlet: Outlet,
     dialler: Dialler,
 }
 
-impl Sending {
+impl MediaSending {
     /// A sender of media from these sockets, one for each layer.
-    pub fn new(sockets: Vec<UdpSocket>, media: Media, receiver: Peer) -> Arc<Sending> {
+    pub fn new(sockets: Vec<UdpSocket>, media: OutletOptions, receiver: Peer) -> Arc<MediaSending> {
         let (outlet, dialler) = (Outlet::new(sockets, media), Dialler::new(receiver, PUSH));
-        Arc::new(Sending { outlet, dialler })
+        Arc::new(MediaSending { outlet, dialler })
     }
 
     /// The current state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> MediaFlowState {
         self.outlet.state()
     }
 
@@ -53,11 +53,11 @@ impl Sending {
     }
 }
 
-impl Use for Outlet {
+impl ConnectionUser for Outlet {
     async fn meanwhile<T: Send>(&self, until: impl Future<Output = T> + Send) -> T {
         self.discarding(until).await
     }
-    async fn over(&self, connection: &Connection) -> Ended {
+    async fn over(&self, connection: &Connection) -> DialEnd {
         self.over(connection).await
     }
     fn tell(&self, line: &str) {
@@ -91,12 +91,12 @@ impl Offering {
     pub fn bind(
         address: SocketAddr,
         sockets: Vec<UdpSocket>,
-        media: Media,
+        media: OutletOptions,
         offer: Offer,
     ) -> Result<Offering, Error> {
         let Offer { identity, clients, config, tap } = offer;
         clients.not_empty()?;
-        let local = |e: String| Error::new(Kind::Local, e);
+        let local = |e: String| Error::new(ErrorKind::Local, e);
         let key = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
         let mut options =
             Options::server(key, listed(&clients), for_media(config, PULL)?).tapped(tap);
@@ -118,7 +118,7 @@ impl Offering {
         self.endpoint.local_addr()
     }
     /// The current state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> MediaFlowState {
         self.outlet.state()
     }
 
@@ -138,8 +138,8 @@ impl Offering {
             tokio::select! {
                 ended = self.outlet.over(&connection) => {
                     let why = match ended {
-                        Ended::Lost(why) => why,
-                        Ended::Final(e) => e.line,
+                        DialEnd::Lost(why) => why,
+                        DialEnd::Final(e) => e.line,
                     };
                     self.outlet.tell(&format!("{receiver} is gone: {}", shown(&why)));
                     connection.close(0, "");

@@ -1,10 +1,10 @@
 //! The sending end without a socket. It keeps a program's datagrams as long as they can be in time, and chooses the
 //! next packet to leave. Requested repeats go first, since they are due first.
 
-use crate::frames::{Format, Frames};
-use crate::packet::{Asked, Data, HEAD, MAX_PARTS, Message, extended, read};
+use crate::frames::{Format, FrameCounter};
+use crate::packet::{DataPart, HEAD, MAX_PARTS, MediaMessage, NackRange, extended, read};
 use crate::repair::{self, Protector};
-use crate::waiting::{Cause, Dropped, Waits};
+use crate::waiting::{Cause, DropsByCause, WaitingTimes};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The connection's measurements of the path.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Path {
+pub struct PathMeasurements {
     /// Smoothed round-trip time; zero if it is not known.
     pub srtt: Duration,
     /// Minimum round-trip time.
@@ -36,7 +36,7 @@ pub struct Path {
 
 /// Counters since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Sent {
+pub struct SenderCounters {
     /// Datagrams that came from the program.
     pub datagrams: u64,
     /// Bytes of these datagrams.
@@ -48,15 +48,15 @@ pub struct Sent {
     /// Repair packets sent.
     pub repairs: u64,
     /// Parts that were dropped before they left because they waited too long.
-    pub dropped: Dropped,
+    pub dropped: DropsByCause,
     /// Datagrams that were empty or too long.
     pub refused: u64,
 }
 
-impl Sent {
+impl SenderCounters {
     /// Sum of two sets of counters.
-    pub fn and(self, other: &Sent) -> Sent {
-        Sent {
+    pub fn and(self, other: &SenderCounters) -> SenderCounters {
+        SenderCounters {
             datagrams: self.datagrams + other.datagrams,
             bytes: self.bytes + other.bytes,
             parts: self.parts + other.parts,
@@ -78,7 +78,7 @@ pub struct Leaving {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SentPart {
     number: u64,
     part: u8,
     last_part: u8,
@@ -95,16 +95,16 @@ struct Kept {
     /// Whether its last repeat has been scheduled a second time.
     is_doubled: bool,
     /// The accumulated waiting times at its arrival.
-    before: Waits,
+    before: WaitingTimes,
 }
 
 /// The sending end of one layer.
 #[derive(Debug)]
-pub struct Sender {
+pub struct MediaLayerSender {
     latency: Duration,
-    frames: Frames,
+    frames: FrameCounter,
     /// Ordered by number, without gaps.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<SentPart>,
     bytes: usize,
     next_number: u64,
     /// The lowest number that has not left.
@@ -118,16 +118,16 @@ pub struct Sender {
     repairs: VecDeque<(Time, Vec<u8>)>,
     /// Current maximum message size in bytes.
     max_message: usize,
-    waits: Waits,
-    sent: Sent,
+    waits: WaitingTimes,
+    sent: SenderCounters,
 }
 
-impl Sender {
+impl MediaLayerSender {
     /// A sender for datagrams that should arrive within this latency, beyond the path's shortest delay.
-    pub fn new(latency: Duration) -> Sender {
-        Sender {
+    pub fn new(latency: Duration) -> MediaLayerSender {
+        MediaLayerSender {
             latency,
-            frames: Frames::default(),
+            frames: FrameCounter::default(),
             kept: VecDeque::new(),
             bytes: 0,
             next_number: 0,
@@ -138,13 +138,13 @@ impl Sender {
             protector: Protector::default(),
             repairs: VecDeque::new(),
             max_message: 0,
-            waits: Waits::default(),
-            sent: Sent::default(),
+            waits: WaitingTimes::default(),
+            sent: SenderCounters::default(),
         }
     }
 
     /// Counters since the beginning.
-    pub fn sent(&self) -> Sent {
+    pub fn sent(&self) -> SenderCounters {
         self.sent
     }
     /// Format of the program's datagrams; `None` before the first one.
@@ -163,7 +163,7 @@ impl Sender {
         self.protector.closes()
     }
     /// Closes the block if its time has come.
-    pub fn end_block(&mut self, now: Time, path: Path) {
+    pub fn end_block(&mut self, now: Time, path: PathMeasurements) {
         if self.protector.closes() <= now {
             let repairs = self.protector.close(path.loss);
             self.queue_repairs(now, repairs);
@@ -181,16 +181,16 @@ impl Sender {
         self.at(self.unsent).map_or(Duration::ZERO, |kept| now.since(kept.stamp))
     }
     /// Longest wait before a part is dropped. It leaves time for one repeat, but for no more than half of the latency.
-    pub fn longest_wait(&self, path: Path) -> Duration {
+    pub fn longest_wait(&self, path: PathMeasurements) -> Duration {
         let repeat = path.srtt.mul_f64(1.25).min(self.latency.mul_f64(0.5));
         Duration::from_nanos(self.latency.as_nanos().saturating_sub(repeat.as_nanos()))
     }
 
-    fn at(&self, number: u64) -> Option<&Kept> {
+    fn at(&self, number: u64) -> Option<&SentPart> {
         let first = self.kept.front()?.number;
         self.kept.get(usize::try_from(number.checked_sub(first)?).ok()?)
     }
-    fn at_mut(&mut self, number: u64) -> Option<&mut Kept> {
+    fn at_mut(&mut self, number: u64) -> Option<&mut SentPart> {
         let first = self.kept.front()?.number;
         self.kept.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
     }
@@ -211,7 +211,7 @@ impl Sender {
         let each = datagram.len().div_ceil(parts);
         let last_part = (datagram.len().div_ceil(each) - 1) as u8;
         for (part, payload) in datagram.chunks(each).enumerate() {
-            self.kept.push_back(Kept {
+            self.kept.push_back(SentPart {
                 number: self.next_number,
                 part: part as u8,
                 last_part,
@@ -263,12 +263,12 @@ impl Sender {
 
     /// Handles a message of the receiver; messages other than requests are ignored.
     pub fn on_message(&mut self, message: &[u8]) {
-        if let Some(Message::Ask(runs)) = read(message) {
+        if let Some(MediaMessage::Ask(runs)) = read(message) {
             runs.iter().for_each(|run| self.on_asked(run));
         }
     }
 
-    fn on_asked(&mut self, asked: &Asked) {
+    fn on_asked(&mut self, asked: &NackRange) {
         let first = extended(asked.first, self.next_number);
         for number in first..=first.saturating_add(asked.more.into()) {
             let Some(kept) = self.at_mut(number) else { continue };
@@ -280,7 +280,7 @@ impl Sender {
     }
 
     /// The next message to leave, if any.
-    pub fn next(&mut self, now: Time, path: Path) -> Option<Leaving> {
+    pub fn next(&mut self, now: Time, path: PathMeasurements) -> Option<Leaving> {
         self.forget(now);
         let queueing =
             Duration::from_nanos(path.srtt.as_nanos().saturating_sub(path.min_rtt.as_nanos()));
@@ -343,7 +343,14 @@ impl Sender {
     }
 
     /// Adds a part to a block of repair packets, if a repeat would be too late.
-    fn protect(&mut self, now: Time, number: u64, message: &[u8], stamp: Time, path: Path) {
+    fn protect(
+        &mut self,
+        now: Time,
+        number: u64,
+        message: &[u8],
+        stamp: Time,
+        path: PathMeasurements,
+    ) {
         let fits = message.len() + repair::OVERHEAD <= self.max_message;
         if !fits || !repair::pays(self.latency, path.srtt, path.loss) {
             return;
@@ -365,9 +372,9 @@ fn left(of: Duration, gone: Duration) -> Duration {
     Duration::from_nanos(of.as_nanos().saturating_sub(gone.as_nanos()).max(1))
 }
 
-impl Kept {
+impl SentPart {
     fn leaving(&self, expiry: Duration) -> Leaving {
-        let data = Data {
+        let data = DataPart {
             number: self.number as u32,
             part: self.part,
             last_part: self.last_part,

@@ -4,20 +4,23 @@ use super::*;
 use crate::packet::ask;
 
 const LATENCY: Duration = Duration::from_millis(200);
-const PATH: Path =
-    Path { srtt: Duration::from_millis(40), min_rtt: Duration::from_millis(40), loss: 0.0 };
+const PATH: PathMeasurements = PathMeasurements {
+    srtt: Duration::from_millis(40),
+    min_rtt: Duration::from_millis(40),
+    loss: 0.0,
+};
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 fn asked(first: u32, attempt: u8) -> Vec<u8> {
-    ask(&[Asked { first, more: 0, attempt }])
+    ask(&[NackRange { first, more: 0, attempt }])
 }
 /// The numbers of the parts that leave now.
-fn leaving(sender: &mut Sender, now: Time) -> Vec<u32> {
+fn leaving(sender: &mut MediaLayerSender, now: Time) -> Vec<u32> {
     let all = std::iter::from_fn(|| sender.next(now, PATH));
     all.map(|leaving| match read(&leaving.message) {
-        Some(Message::Data(data)) => data.number,
+        Some(MediaMessage::Data(data)) => data.number,
         other => panic!("{other:?}"),
     })
     .collect()
@@ -25,7 +28,7 @@ fn leaving(sender: &mut Sender, now: Time) -> Vec<u32> {
 
 #[test]
 fn what_is_asked_for_goes_first_and_once_for_each_attempt() {
-    let mut sender = Sender::new(LATENCY);
+    let mut sender = MediaLayerSender::new(LATENCY);
     (0..3).for_each(|_| sender.on_datagram(at(0), b"datagram", 100));
     assert_eq!(leaving(&mut sender, at(0)), [0, 1, 2]);
     sender.on_datagram(at(50), b"datagram", 100);
@@ -42,11 +45,11 @@ fn what_is_asked_for_goes_first_and_once_for_each_attempt() {
 
 #[test]
 fn nothing_is_repeated_that_would_come_too_late() {
-    let mut sender = Sender::new(LATENCY);
+    let mut sender = MediaLayerSender::new(LATENCY);
     sender.on_datagram(at(0), b"datagram", 100);
     assert_eq!(leaving(&mut sender, at(0)), [0]);
     sender.on_message(&asked(0, 1));
-    let queue = Path { srtt: Duration::from_millis(100), ..PATH };
+    let queue = PathMeasurements { srtt: Duration::from_millis(100), ..PATH };
     assert_eq!(sender.next(at(145), queue), None);
     sender.on_message(&asked(0, 2));
     assert_eq!(leaving(&mut sender, at(145)), [0]);
@@ -56,7 +59,7 @@ fn nothing_is_repeated_that_would_come_too_late() {
 
 #[test]
 fn the_oldest_is_dropped_before_its_deadline_so_that_the_rest_can_be_repeated() {
-    let mut sender = Sender::new(LATENCY);
+    let mut sender = MediaLayerSender::new(LATENCY);
     (0..10).for_each(|n| sender.on_datagram(at(20 * n), b"datagram", 100));
     // Of 200 ms, 50 are left for a repeat: parts older than 150 ms are dropped.
     assert_eq!(sender.longest_wait(PATH), Duration::from_millis(150));
@@ -66,14 +69,14 @@ fn the_oldest_is_dropped_before_its_deadline_so_that_the_rest_can_be_repeated() 
 
 #[test]
 fn a_long_datagram_is_sent_in_parts_and_one_that_is_too_long_not_at_all() {
-    let mut sender = Sender::new(LATENCY);
+    let mut sender = MediaLayerSender::new(LATENCY);
     sender.on_datagram(at(0), &[7; 200], HEAD + 90);
     sender.on_datagram(at(0), &[7; 90 * MAX_PARTS + 1], HEAD + 90);
     let parts: Vec<_> = std::iter::from_fn(|| sender.next(at(0), PATH)).collect();
     let found: Vec<_> = parts
         .iter()
         .map(|p| match read(&p.message) {
-            Some(Message::Data(d)) => (d.part, d.last_part, d.payload.len()),
+            Some(MediaMessage::Data(d)) => (d.part, d.last_part, d.payload.len()),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -83,13 +86,13 @@ fn a_long_datagram_is_sent_in_parts_and_one_that_is_too_long_not_at_all() {
 /// A receiver that requests all parts again and again causes only half as many bytes in addition, in the long run.
 #[test]
 fn repeats_are_bounded_whatever_is_asked_for() {
-    let mut sender = Sender::new(Duration::from_secs(10));
+    let mut sender = MediaLayerSender::new(Duration::from_secs(10));
     let (mut left, mut attempt) = (0, 0);
     for round in 0..200u64 {
         (0..20).for_each(|_| sender.on_datagram(at(round * 10), &[7; 1000], 1400));
         attempt = (attempt + 1) % 250;
         for first in (0..20 * round as u32).step_by(200) {
-            sender.on_message(&ask(&[Asked { first, more: 199, attempt }]));
+            sender.on_message(&ask(&[NackRange { first, more: 199, attempt }]));
         }
         left += std::iter::from_fn(|| sender.next(at(round * 10), PATH)).count();
     }
@@ -98,17 +101,20 @@ fn repeats_are_bounded_whatever_is_asked_for() {
 
 #[test]
 fn memory_is_bounded_if_nothing_leaves() {
-    let mut sender = Sender::new(Duration::from_secs(1000));
+    let mut sender = MediaLayerSender::new(Duration::from_secs(1000));
     (0..100_000).for_each(|_| sender.on_datagram(at(1), &[7; 1400], 1400));
     assert!(sender.kept.len() <= MAX_KEPT && sender.bytes <= MAX_BYTES);
     assert!(sender.sent().dropped.all() > 60_000);
 }
 
 /// One packet every 5 ms. No packet can leave for 150 ms because of `cause`; then all that are not too old leave.
-fn after_a_pause(cause: Cause) -> (u64, Dropped) {
-    let mut sender = Sender::new(Duration::from_millis(100));
-    let path =
-        Path { srtt: Duration::from_millis(10), min_rtt: Duration::from_millis(10), loss: 0.0 };
+fn after_a_pause(cause: Cause) -> (u64, DropsByCause) {
+    let mut sender = MediaLayerSender::new(Duration::from_millis(100));
+    let path = PathMeasurements {
+        srtt: Duration::from_millis(10),
+        min_rtt: Duration::from_millis(10),
+        loss: 0.0,
+    };
     let at = |ms| Time::ZERO + Duration::from_millis(ms);
     for ms in 0..150 {
         if ms % 5 == 0 {
@@ -122,21 +128,24 @@ fn after_a_pause(cause: Cause) -> (u64, Dropped) {
 
 #[test]
 fn what_waited_since_the_path_stood_still_leaves_and_what_waited_for_the_rate_is_dropped() {
-    assert_eq!(after_a_pause(Cause::Silence), (30, Dropped::default()));
+    assert_eq!(after_a_pause(Cause::Silence), (30, DropsByCause::default()));
     let (left, dropped) = after_a_pause(Cause::Rate);
-    assert_eq!((left, dropped), (17, Dropped { rate: 13, ..Dropped::default() }));
+    assert_eq!((left, dropped), (17, DropsByCause { rate: 13, ..DropsByCause::default() }));
 }
 
 #[test]
 fn a_repeat_that_cannot_be_asked_for_again_leaves_twice() {
     for (age, times) in [(20, 1), (60, 2)] {
-        let mut sender = Sender::new(Duration::from_millis(100));
-        let path =
-            Path { srtt: Duration::from_millis(50), min_rtt: Duration::from_millis(50), loss: 0.0 };
+        let mut sender = MediaLayerSender::new(Duration::from_millis(100));
+        let path = PathMeasurements {
+            srtt: Duration::from_millis(50),
+            min_rtt: Duration::from_millis(50),
+            loss: 0.0,
+        };
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         sender.on_datagram(at(0), b"media", 100);
         assert!(sender.next(at(0), path).is_some());
-        sender.on_message(&ask(&[Asked { first: 0, more: 0, attempt: 1 }]));
+        sender.on_message(&ask(&[NackRange { first: 0, more: 0, attempt: 1 }]));
         let left = (age..100).filter(|ms| sender.next(at(*ms), path).is_some()).count();
         assert_eq!(left, times);
     }

@@ -1,8 +1,8 @@
-//! The receiving end of a layered stream, without a socket: a [`Receiver`] for each layer, and the number of layers
+//! The receiving end of a layered stream, without a socket: a [`MediaLayerReceiver`] for each layer, and the number of layers
 //! present.
 
 use crate::packet::{of_layer, take_layer};
-use crate::receiver::{Received, Receiver};
+use crate::receiver::{MediaLayerReceiver, ReceiverCounters};
 use narrows_base::{Duration, Time};
 use narrows_transport::layers::MAX_LAYERS;
 
@@ -11,19 +11,19 @@ const GONE: Duration = Duration::from_secs(1);
 
 /// All layers of a stream. A stream without layers has only the base layer.
 #[derive(Debug)]
-pub struct Layers {
-    receivers: Vec<Receiver>,
+pub struct LayerStatistics {
+    receivers: Vec<MediaLayerReceiver>,
     /// Last arrival of each layer.
     last: [Option<Time>; MAX_LAYERS],
     /// Messages of layers that do not exist.
     refused: u64,
-    shown: Shown,
+    shown: PresentLayers,
     looked: Option<Time>,
 }
 
 /// Statistics of the layers present.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Shown {
+pub struct PresentLayers {
     /// Number of layers present: all up to the highest that received a packet in the last second.
     pub layers: usize,
     /// Number of times that this changed.
@@ -33,41 +33,41 @@ pub struct Shown {
     seconds: f64,
 }
 
-impl Shown {
+impl PresentLayers {
     /// Time-average of the number of layers.
     pub fn mean(&self) -> f64 {
         if self.seconds > 0.0 { self.layer_seconds / self.seconds } else { 0.0 }
     }
 }
 
-impl Layers {
+impl LayerStatistics {
     /// `layers` layers, at least one, which release datagrams at the path's shortest delay plus `latency`.
-    pub fn new(layers: usize, latency: Duration) -> Layers {
+    pub fn new(layers: usize, latency: Duration) -> LayerStatistics {
         let layers = layers.clamp(1, MAX_LAYERS);
-        Layers {
-            receivers: (0..layers).map(|_| Receiver::one_of(layers, latency)).collect(),
+        LayerStatistics {
+            receivers: (0..layers).map(|_| MediaLayerReceiver::one_of(layers, latency)).collect(),
             last: [None; MAX_LAYERS],
             refused: 0,
-            shown: Shown::default(),
+            shown: PresentLayers::default(),
             looked: None,
         }
     }
 
     /// The receivers of the layers, the base layer first.
-    pub fn receivers(&self) -> &[Receiver] {
+    pub fn receivers(&self) -> &[MediaLayerReceiver] {
         &self.receivers
     }
     /// Statistics of the layers present.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> PresentLayers {
         self.shown
     }
     /// Sum of the counters of all layers.
-    pub fn received(&self) -> Received {
-        let first = Received { refused: self.refused, ..Received::default() };
+    pub fn received(&self) -> ReceiverCounters {
+        let first = ReceiverCounters { refused: self.refused, ..ReceiverCounters::default() };
         self.receivers.iter().fold(first, |sum, one| sum.and(&one.received()))
     }
 
-    /// As of the base layer's [`Meter::take_longest_frame`](crate::meter::Meter::take_longest_frame).
+    /// As of the base layer's [`PlayoutMeter::take_longest_frame`](crate::meter::PlayoutMeter::take_longest_frame).
     pub fn take_longest_frame(&mut self) -> Option<Duration> {
         self.receivers.first_mut()?.take_longest_frame()
     }
@@ -87,7 +87,7 @@ impl Layers {
 
     /// Pauses this layer and those above it, as their reception ends.
     pub fn pause_from(&mut self, layer: usize) {
-        self.receivers.iter_mut().skip(layer).for_each(Receiver::pause);
+        self.receivers.iter_mut().skip(layer).for_each(MediaLayerReceiver::pause);
     }
 
     /// Updates the statistics of the layers present. Call it several times a second.
@@ -105,11 +105,11 @@ impl Layers {
 
     /// Time of the next release.
     pub fn due(&self) -> Time {
-        self.receivers.iter().map(Receiver::due).min().unwrap_or(Time::NEVER)
+        self.receivers.iter().map(MediaLayerReceiver::due).min().unwrap_or(Time::NEVER)
     }
     /// Time of the next release or request.
     pub fn next_timeout(&self) -> Time {
-        self.receivers.iter().map(Receiver::next_timeout).min().unwrap_or(Time::NEVER)
+        self.receivers.iter().map(MediaLayerReceiver::next_timeout).min().unwrap_or(Time::NEVER)
     }
     /// The next due datagram and its layer. Call it until it returns `None`.
     pub fn release(&mut self, now: Time) -> Option<(usize, Vec<u8>)> {
@@ -126,7 +126,7 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Data;
+    use crate::packet::DataPart;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -136,13 +136,13 @@ mod tests {
         let payload = &[layer as u8];
         of_layer(
             layer,
-            Data { number, part, last_part, stamp, frame, begins_frame, payload }.bytes(),
+            DataPart { number, part, last_part, stamp, frame, begins_frame, payload }.bytes(),
         )
     }
 
     #[test]
     fn each_layer_is_released_and_asked_for_by_itself() {
-        let mut layers = Layers::new(2, Duration::from_millis(100));
+        let mut layers = LayerStatistics::new(2, Duration::from_millis(100));
         for (layer, number) in [(1, 0), (0, 0), (1, 2), (0, 2), (2, 0)] {
             layers.on_message(at(30), &mut data(layer, number, at(0)));
         }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_stops_is_a_switch_and_one_that_pauses_is_none() {
-        let mut layers = Layers::new(3, Duration::from_millis(100));
+        let mut layers = LayerStatistics::new(3, Duration::from_millis(100));
         for ms in (0..20_000u64).step_by(40) {
             for layer in 0..3 {
                 let stops = layer == 2 && ms >= 10_000;

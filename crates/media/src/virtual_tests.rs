@@ -1,7 +1,7 @@
 //! Sender and receiver in virtual time, with a network between them that delays, loses and queues packets.
 
-use crate::receiver::{Received, Receiver};
-use crate::sender::{Path, Sender};
+use crate::receiver::{MediaLayerReceiver, ReceiverCounters};
+use crate::sender::{MediaLayerSender, PathMeasurements};
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl Network {
 }
 
 struct Outcome {
-    received: Received,
+    received: ReceiverCounters,
     /// Bytes sent per byte of media, without the headers of lower layers.
     sent: f64,
     repeats: u64,
@@ -77,8 +77,9 @@ struct Outcome {
 
 /// A minute of media at `rate` from an encoder with 25 frames a second; each frame is sent at once.
 fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
-    let (mut sender, mut receiver) = (Sender::new(latency), Receiver::new(latency));
-    let path = Path { srtt: RTT, min_rtt: RTT, loss: network.known_loss };
+    let (mut sender, mut receiver) =
+        (MediaLayerSender::new(latency), MediaLayerReceiver::new(latency));
+    let path = PathMeasurements { srtt: RTT, min_rtt: RTT, loss: network.known_loss };
     let (mut now, mut next_frame, mut number) = (Time::ZERO, Time::ZERO, 0u64);
     let end = Time::ZERO + Duration::from_secs(60);
     let mut delays = (Duration::ZERO, Duration::MAX);
@@ -145,7 +146,7 @@ fn losses_are_repaired_within_the_latency_and_packets_leave_evenly() {
         [(0.01, 1.0, 0.0), (0.05, 1.0, 1e-4), (0.05, 4.0, 1e-3), (0.1, 1.0, 1e-3)]
     {
         let outcome = minute(Network::new(loss, row, FAST, 1), LATENCY, 4e6);
-        let Received { parts, missed, repaired, .. } = outcome.received;
+        let ReceiverCounters { parts, missed, repaired, .. } = outcome.received;
         let late = missed as f64 / (parts + missed) as f64;
         println!("{loss} {row}: late {missed} of {}, bytes {:.3}", parts + missed, outcome.sent);
         assert!(late <= most_late && repaired > 0, "{loss} {row}: {late}, {repaired} repaired");
@@ -171,7 +172,7 @@ fn nothing_is_repeated_where_packets_only_overtake_each_other() {
 #[test]
 fn an_encoder_that_sends_too_much_loses_packets_before_the_path_and_not_their_time() {
     let outcome = minute(Network::new(0.01, 1.0, Rate::from_bps(3_000_000), 1), LATENCY, 6e6);
-    let Received { parts, missed, .. } = outcome.received;
+    let ReceiverCounters { parts, missed, .. } = outcome.received;
     assert!(outcome.dropped > parts / 2, "{} of {parts}", outcome.dropped);
     assert!(missed <= outcome.dropped + parts / 100, "{missed}, {} dropped", outcome.dropped);
     // At least three quarters of the path's rate were released.
@@ -185,7 +186,7 @@ fn an_outage_costs_no_more_than_itself() {
     network.loss = 0.02;
     network.row = 200.0;
     let outcome = minute(network, LATENCY, 4e6);
-    let Received { missed, parts, .. } = outcome.received;
+    let ReceiverCounters { missed, parts, .. } = outcome.received;
     assert!((missed as f64) < 0.02 * parts as f64, "{missed} of {parts}");
 }
 
@@ -197,7 +198,7 @@ fn repairs_restore_what_no_repeat_could() {
     let run = |loss: f64, row: f64, known_loss: f64| {
         let network = Network { known_loss, ..Network::new(loss, row, FAST, 1) };
         let outcome = minute(network, budget, 4e6);
-        let Received { parts, missed, .. } = outcome.received;
+        let ReceiverCounters { parts, missed, .. } = outcome.received;
         (missed as f64 / (parts + missed) as f64, outcome.sent)
     };
     for (loss, row, most_late, most_bytes) in

@@ -30,14 +30,14 @@ pub enum Cause {
 
 /// Accumulated waiting time for each cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Waits {
+pub struct WaitingTimes {
     rate: Duration,
     window: Duration,
     silence: Duration,
     suspended: Duration,
 }
 
-impl Waits {
+impl WaitingTimes {
     /// Adds waiting time.
     pub fn add(&mut self, cause: Cause, lasted: Duration) {
         *match cause {
@@ -54,7 +54,7 @@ impl Waits {
     }
 
     /// The cause of most of the waiting time since `since`.
-    pub fn main_cause(&self, since: &Waits) -> Cause {
+    pub fn main_cause(&self, since: &WaitingTimes) -> Cause {
         let gone = |now: Duration, then: Duration| now.as_nanos().saturating_sub(then.as_nanos());
         let causes = [
             (gone(self.rate, since.rate), Cause::Rate),
@@ -69,7 +69,7 @@ impl Waits {
 
 /// Packets that were dropped, by the main cause of their waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Dropped {
+pub struct DropsByCause {
     /// The pacing rate was too low.
     pub rate: u64,
     /// The window was full.
@@ -80,7 +80,7 @@ pub struct Dropped {
     pub suspended: u64,
 }
 
-impl Dropped {
+impl DropsByCause {
     /// Counts one packet.
     pub fn add(&mut self, cause: Cause) {
         *match cause {
@@ -92,8 +92,8 @@ impl Dropped {
     }
 
     /// Sum of two sets of counters.
-    pub fn and(self, other: &Dropped) -> Dropped {
-        Dropped {
+    pub fn and(self, other: &DropsByCause) -> DropsByCause {
+        DropsByCause {
             rate: self.rate + other.rate,
             window: self.window + other.window,
             silence: self.silence + other.silence,
@@ -114,7 +114,7 @@ impl Dropped {
 
 /// State of the connection at a look.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct WaitingSample {
     /// Bytes received since the beginning.
     pub heard: u64,
     /// Packets in flight.
@@ -127,24 +127,24 @@ pub struct Look {
 
 /// Determines the cause of waiting between two looks.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct CauseTracker {
     last: Time,
     was_waiting: bool,
     heard: (u64, Time),
     is_silent: bool,
 }
 
-impl Watch {
+impl CauseTracker {
     /// A watch without waiting packets.
-    pub fn new(now: Time) -> Watch {
-        Watch { last: now, was_waiting: false, heard: (0, now), is_silent: false }
+    pub fn new(now: Time) -> CauseTracker {
+        CauseTracker { last: now, was_waiting: false, heard: (0, now), is_silent: false }
     }
 
     /// Call this at each look. If packets waited since the last look, returns the cause and its duration.
     pub fn on_look(
         &mut self,
         now: Time,
-        look: &Look,
+        look: &WaitingSample,
         is_waiting: bool,
     ) -> Option<(Cause, Duration)> {
         let gone = now.since(self.last);
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_window_that_is_full_and_a_path_that_says_nothing_are_told_apart() {
-        let (mut watch, mut waits) = (Watch::new(Time::ZERO), Waits::default());
-        let mut look = Look { heard: 1, flight: 10, window: 10.0, srtt: ms(10) };
+        let (mut watch, mut waits) = (CauseTracker::new(Time::ZERO), WaitingTimes::default());
+        let mut look = WaitingSample { heard: 1, flight: 10, window: 10.0, srtt: ms(10) };
         for at in 0..300 {
             // Acknowledgements arrive every 5 ms, except for 150 ms.
             look.heard += u64::from(at % 5 == 0 && !(100..250).contains(&at));
@@ -191,17 +191,17 @@ mod tests {
         }
         assert!((ms(150)..ms(160)).contains(&waits.stood_still()), "{waits:?}");
         assert!(waits.window >= ms(140) && waits.rate == ms(0), "{waits:?}");
-        assert_eq!(waits.main_cause(&Waits::default()), Cause::Window);
+        assert_eq!(waits.main_cause(&WaitingTimes::default()), Cause::Window);
         assert_eq!(
-            waits.main_cause(&Waits { window: ms(100), ..Waits::default() }),
+            waits.main_cause(&WaitingTimes { window: ms(100), ..WaitingTimes::default() }),
             Cause::Silence
         );
     }
 
     #[test]
     fn an_end_that_did_not_run_does_not_take_the_other_for_silent() {
-        let mut watch = Watch::new(Time::ZERO);
-        let look = Look { heard: 1, flight: 10, window: 20.0, srtt: ms(10) };
+        let mut watch = CauseTracker::new(Time::ZERO);
+        let look = WaitingSample { heard: 1, flight: 10, window: 20.0, srtt: ms(10) };
         assert_eq!(watch.on_look(Time::ZERO + ms(1), &look, true), None);
         let at = |n| Time::ZERO + ms(n);
         assert_eq!(watch.on_look(at(201), &look, true), Some((Cause::Suspended, ms(200))));
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_sender_with_nothing_in_flight_hears_nothing_and_that_is_no_silence() {
-        let mut watch = Watch::new(Time::ZERO);
-        let look = Look { heard: 1, flight: 0, window: 20.0, srtt: ms(10) };
+        let mut watch = CauseTracker::new(Time::ZERO);
+        let look = WaitingSample { heard: 1, flight: 0, window: 20.0, srtt: ms(10) };
         for at in 0..500 {
             let found = watch.on_look(Time::ZERO + ms(at), &look, true);
             assert!(found.is_none_or(|(cause, _)| cause == Cause::Rate), "{found:?}");

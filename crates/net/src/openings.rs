@@ -5,8 +5,8 @@
 //! their own network its places, and delay no other client.
 
 use narrows_base::Time;
-use narrows_transport::endpoint::share::{Client, Holder, gives_way};
-use narrows_transport::endpoint::source::Source;
+use narrows_transport::endpoint::share::{CountedClient, Holder, gives_way};
+use narrows_transport::endpoint::source::ClientNetwork;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,17 +16,17 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub struct Openings {
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<OpeningsState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OpeningsState {
     next: u64,
-    held: BTreeMap<u64, (Client, Arc<Mutex<Mark>>)>,
+    held: BTreeMap<u64, (CountedClient, Arc<Mutex<OpeningFlags>>)>,
 }
 
 #[derive(Debug, Default)]
-struct Mark {
+struct OpeningFlags {
     is_given_up: bool,
     waker: Option<Waker>,
 }
@@ -44,11 +44,12 @@ impl Openings {
     /// Takes a place for a connection from this address. The caller must close each connection whose place [is given
     /// up](Opening::given_up).
     pub fn admit(self: &Arc<Openings>, from: IpAddr) -> Opening {
-        let client = Client { source: Source::of(from), key: [0; 32], is_listed: false };
+        let client =
+            CountedClient { source: ClientNetwork::of(from), key: [0; 32], is_listed: false };
         let mut state = lock(&self.state);
         let mut given_up = Vec::new();
         while state.held.len() >= self.most {
-            let holder = |(place, (client, _)): (&u64, &(Client, _))| Holder {
+            let holder = |(place, (client, _)): (&u64, &(CountedClient, _))| Holder {
                 client: *client,
                 moved: (0, 0),
                 is_new: false,
@@ -59,7 +60,7 @@ impl Openings {
             let Some(place) = gives_way(holders, &client) else { break };
             given_up.extend(state.held.remove(&place));
         }
-        let (place, mark) = (state.next, Arc::<Mutex<Mark>>::default());
+        let (place, mark) = (state.next, Arc::<Mutex<OpeningFlags>>::default());
         state.next += 1;
         state.held.insert(place, (client, mark.clone()));
         drop(state);
@@ -79,7 +80,7 @@ impl Openings {
 pub struct Opening {
     openings: Arc<Openings>,
     place: u64,
-    mark: Arc<Mutex<Mark>>,
+    mark: Arc<Mutex<OpeningFlags>>,
 }
 
 impl Opening {

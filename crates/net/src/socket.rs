@@ -28,9 +28,9 @@ pub struct Socket {
     refusals: Refusals,
 }
 
-/// The result of a send.
+/// Whether datagrams left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sent {
+pub enum SendResult {
     /// The system accepted the datagrams, or refused them permanently, which is counted and treated like a loss in the
     /// network.
     Gone,
@@ -97,7 +97,7 @@ impl Socket {
     }
 
     /// Sends `contents` as datagrams of `segment` bytes; the last may be shorter. `ecn` is the two ECN bits.
-    pub fn send(&self, to: SocketAddr, contents: &[u8], segment: usize, ecn: u8) -> Sent {
+    pub fn send(&self, to: SocketAddr, contents: &[u8], segment: usize, ecn: u8) -> SendResult {
         let to = self.family(to);
         let cut = segment > 0 && segment < contents.len();
         let transmit = quinn_udp::Transmit {
@@ -108,8 +108,8 @@ impl Socket {
             src_ip: None,
         };
         match self.state.try_send(UdpSockRef::from(&self.io), &transmit) {
-            Ok(()) => Sent::Gone,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Sent::Full,
+            Ok(()) => SendResult::Gone,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => SendResult::Full,
             Err(_) if cut => {
                 // Most likely the interface lacks segmentation offload, and the library has noted it: send one by one.
                 // Datagrams that do not fit are lost, only this time.
@@ -120,15 +120,15 @@ impl Socket {
                         self.errors.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                Sent::Gone
+                SendResult::Gone
             }
             Err(_) => {
                 // An ICMP error of an earlier datagram fails the next send, which is then not executed: try again.
                 self.errors.fetch_add(1, Ordering::Relaxed);
                 let again = self.state.try_send(UdpSockRef::from(&self.io), &transmit);
                 match again {
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => Sent::Full,
-                    _ => Sent::Gone,
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => SendResult::Full,
+                    _ => SendResult::Gone,
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Socket {
 
     /// Receives the available datagrams, at most a batch; returns the number of filled buffers of
     /// `batch`.
-    pub fn receive(&self, batch: &mut Batch) -> usize {
+    pub fn receive(&self, batch: &mut ReceiveBatch) -> usize {
         batch.filled = 0;
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(&mut []));
@@ -217,15 +217,15 @@ fn without_destination(io: &UdpSocket) {
 
 /// Reusable buffers for [`Socket::receive`].
 #[derive(Debug)]
-pub struct Batch {
+pub struct ReceiveBatch {
     buffers: Vec<u8>,
     metas: Vec<RecvMeta>,
     filled: usize,
 }
 
-/// A received datagram.
+/// One datagram, borrowed from the batch that received it.
 #[derive(Debug)]
-pub struct Arrival<'a> {
+pub struct ReceivedDatagram<'a> {
     /// The sender's address; an IPv4-mapped IPv6 address is converted to IPv4.
     pub from: SocketAddr,
     /// Receive time of the kernel, by the caller's clock.
@@ -236,11 +236,11 @@ pub struct Arrival<'a> {
     pub bytes: &'a mut [u8],
 }
 
-impl Batch {
+impl ReceiveBatch {
     /// With 1 to 32 buffers of 64 KB each.
-    pub fn new(buffers: usize) -> Batch {
+    pub fn new(buffers: usize) -> ReceiveBatch {
         let buffers = buffers.clamp(1, BATCH_SIZE);
-        Batch {
+        ReceiveBatch {
             buffers: vec![0; buffers * BUFFER],
             metas: vec![RecvMeta::default(); buffers],
             filled: 0,
@@ -249,7 +249,12 @@ impl Batch {
 
     /// Calls `take` for every datagram of the last receive, in order. With `stamped`, arrival times
     /// are the kernel's; otherwise they are now.
-    pub fn each(&mut self, clock: &Clock, stamped: bool, mut take: impl FnMut(Arrival<'_>)) {
+    pub fn each(
+        &mut self,
+        clock: &Clock,
+        stamped: bool,
+        mut take: impl FnMut(ReceivedDatagram<'_>),
+    ) {
         if self.filled == 0 {
             return;
         }
@@ -267,10 +272,10 @@ impl Batch {
             let ecn = meta.ecn.map_or(0, |e| e as u8);
             let Some(bytes) = buffer.get_mut(..meta.len) else { continue };
             if meta.len == 0 {
-                take(Arrival { from, at, ecn, bytes });
+                take(ReceivedDatagram { from, at, ecn, bytes });
             }
             for bytes in bytes.chunks_mut(meta.stride.max(1)) {
-                take(Arrival { from, at, ecn, bytes });
+                take(ReceivedDatagram { from, at, ecn, bytes });
             }
         }
         self.filled = 0;

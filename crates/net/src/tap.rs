@@ -4,7 +4,7 @@
 //! return, and must not call the endpoint. Without a tap there is no cost.
 
 use crate::endpoint::Observer;
-use crate::socket::Arrival;
+use crate::socket::ReceivedDatagram;
 use narrows_base::Time;
 use narrows_transport::connection::{Closed, Stats, Transmit};
 use narrows_transport::endpoint::Handle;
@@ -38,7 +38,7 @@ pub trait Tap: Send + Sync + fmt::Debug {
     /// counts as a loss in the network.
     fn sent(&self, now: Time, transmit: &Transmit, bytes: &[u8]);
     /// A datagram arrived, still encrypted.
-    fn received(&self, came: &Arrival<'_>);
+    fn received(&self, came: &ReceivedDatagram<'_>);
     /// A handshake has completed.
     fn opened(&self, now: Time, opened: &ConnectionOpened);
     /// A connection ended, or an attempt at one (then without statistics).
@@ -48,20 +48,20 @@ pub trait Tap: Send + Sync + fmt::Debug {
 /// Combines several taps, called in this order; `None` for an empty iterator.
 pub fn joined(taps: impl IntoIterator<Item = Arc<dyn Tap>>) -> Option<Arc<dyn Tap>> {
     let mut taps: Vec<_> = taps.into_iter().collect();
-    if taps.len() < 2 { taps.pop() } else { Some(Arc::new(Taps(taps))) }
+    if taps.len() < 2 { taps.pop() } else { Some(Arc::new(EndpointTaps(taps))) }
 }
 
 #[derive(Debug)]
-struct Taps(Vec<Arc<dyn Tap>>);
+struct EndpointTaps(Vec<Arc<dyn Tap>>);
 
-impl Tap for Taps {
+impl Tap for EndpointTaps {
     fn bound(&self, observer: Observer) {
         self.0.iter().for_each(|tap| tap.bound(observer.clone()));
     }
     fn sent(&self, now: Time, transmit: &Transmit, bytes: &[u8]) {
         self.0.iter().for_each(|tap| tap.sent(now, transmit, bytes));
     }
-    fn received(&self, came: &Arrival<'_>) {
+    fn received(&self, came: &ReceivedDatagram<'_>) {
         self.0.iter().for_each(|tap| tap.received(came));
     }
     fn opened(&self, now: Time, opened: &ConnectionOpened) {

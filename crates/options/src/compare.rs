@@ -1,10 +1,10 @@
 //! Options of `compare`.
 
 use crate::values::{aim, flows, packet, preset, seed, seeds, source, time};
-use crate::{RARE, Timeline};
+use crate::{RARE, TimelineOptions};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
-use narrows_lab::collect::About;
+use narrows_lab::collect::OutcomeMetadata;
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Question, compare};
 use narrows_scenario::Scenario;
@@ -64,7 +64,7 @@ pub struct Compare {
     pub preset: Option<Preset>,
     /// Changes during a run.
     #[command(flatten)]
-    pub timeline: Timeline,
+    pub timeline: TimelineOptions,
 }
 
 impl Compare {
@@ -103,10 +103,10 @@ impl Compare {
         &self,
         usual: &Question,
         command_line: String,
-    ) -> Result<(Scenario, About), SpecError> {
+    ) -> Result<(Scenario, OutcomeMetadata), SpecError> {
         let question = self.question(usual)?;
         let (scenario, link) = question.scenario(Path::new(""))?;
-        let about = About {
+        let about = OutcomeMetadata {
             command: "compare",
             command_line,
             link: link.to_string(),

@@ -11,7 +11,7 @@ pub mod words;
 pub use compare::Compare;
 pub use run::Run;
 pub use sweep::Sweep;
-pub use timeline::Timeline;
+pub use timeline::TimelineOptions;
 
 /// Heading of options that the short help leaves out.
 pub const RARE: &str = "Rarely needed";

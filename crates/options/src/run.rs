@@ -1,10 +1,10 @@
 //! Options of `run`.
 
-use crate::Timeline;
+use crate::TimelineOptions;
 use crate::values::{seed, seeds};
 use clap::Args;
 use narrows_base::SpecError;
-use narrows_lab::collect::About;
+use narrows_lab::collect::OutcomeMetadata;
 use narrows_lab::recommendation::Aim;
 use narrows_scenario::{Plan, Scenario, scenario_file};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub struct Run {
     pub seed: Option<u64>,
     /// Changes during a run.
     #[command(flatten)]
-    pub timeline: Timeline,
+    pub timeline: TimelineOptions,
 }
 
 impl Run {
@@ -56,10 +56,10 @@ impl Run {
         &self,
         scenario: Scenario,
         command_line: String,
-    ) -> Result<(Plan, About), SpecError> {
+    ) -> Result<(Plan, OutcomeMetadata), SpecError> {
         let link = scenario.name.clone();
         let plan = Plan::new(scenario).map_err(|e| e.at(&self.scenario.display().to_string()))?;
         let path = plan.describe();
-        Ok((plan, About { command: "run", command_line, link, path, aim: Aim::Bulk }))
+        Ok((plan, OutcomeMetadata { command: "run", command_line, link, path, aim: Aim::Bulk }))
     }
 }

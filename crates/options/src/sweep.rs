@@ -1,6 +1,6 @@
 //! Options of `sweep`.
 
-use crate::Timeline;
+use crate::TimelineOptions;
 use crate::values::{flows, packet, preset, seed, seeds, time};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
@@ -66,7 +66,7 @@ pub struct Sweep {
     pub preset: Option<Preset>,
     /// Changes during a run.
     #[command(flatten)]
-    pub timeline: Timeline,
+    pub timeline: TimelineOptions,
 }
 
 impl Sweep {
@@ -98,20 +98,20 @@ impl Sweep {
     ///
     /// # Errors
     /// One line with the option, the fault and the permitted values.
-    pub fn read(&self, base: Base) -> Result<(sweep::Sweep, Shown), SpecError> {
+    pub fn read(&self, base: Base) -> Result<(sweep::CheckedSweep, TableSelection), SpecError> {
         let base = base.with_timeline(self.timeline.told());
         let measure = self.measure.as_deref().map(measure).transpose()?;
-        let sweep = sweep::Sweep::new(Grid::read(base, &self.vary)?, self.seed, self.seeds)?;
+        let sweep = sweep::CheckedSweep::new(Grid::read(base, &self.vary)?, self.seed, self.seeds)?;
         let group = self.group.as_deref().map(|g| group(&sweep, g)).transpose()?;
         let measure = measure.unwrap_or_else(|| sweep.usual_measure());
         let group = group.unwrap_or_else(|| sweep.usual_group());
-        Ok((sweep, Shown { measure, group }))
+        Ok((sweep, TableSelection { measure, group }))
     }
 }
 
 /// Selection for tables and maps.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct TableSelection {
     /// Index in [`MEASURES`].
     pub measure: usize,
     /// Index of the group.
@@ -124,7 +124,7 @@ fn measure(name: &str) -> Result<usize, SpecError> {
     found.ok_or_else(|| SpecError::unknown("measure", name, &names).at("--measure"))
 }
 
-fn group(sweep: &sweep::Sweep, name: &str) -> Result<usize, SpecError> {
+fn group(sweep: &sweep::CheckedSweep, name: &str) -> Result<usize, SpecError> {
     let names: Vec<&str> = sweep.groups.iter().map(String::as_str).collect();
     let found = names.iter().position(|n| *n == name);
     found.ok_or_else(|| SpecError::unknown("group", name, &names).at("--group"))

@@ -5,7 +5,7 @@ use clap::Args;
 /// Changes of links, and changed path hints of applications.
 #[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
-pub struct Timeline {
+pub struct TimelineOptions {
     /// Change the link at a time, as in 30s:rate=384kbit/s,delay=150ms; keys are rate, delay, loss; repeatable
     #[arg(long, hide_short_help = true, help_heading = crate::RARE, value_name = "TIME:[LINK:]KEY=VALUE,...")]
     pub change: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Timeline {
     pub reconfigure: Vec<String>,
 }
 
-impl Timeline {
+impl TimelineOptions {
     /// In the form of a scenario.
     pub fn told(&self) -> narrows_scenario::timeline::Timeline {
         narrows_scenario::timeline::Timeline {

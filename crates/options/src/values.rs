@@ -3,7 +3,7 @@
 use narrows_base::{Duration, SpecError};
 use narrows_lab::compare;
 use narrows_lab::recommendation::Aim;
-use narrows_lab::sweep::journal::Part;
+use narrows_lab::sweep::journal::SweepPart;
 use narrows_scenario::{scenario_file, values};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
@@ -122,10 +122,10 @@ pub fn tasks(text: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// The fault, in one line.
-pub fn part(text: &str) -> Result<Part, String> {
+pub fn part(text: &str) -> Result<SweepPart, String> {
     let read = |(number, of): (&str, &str)| {
         let (number, of): (usize, usize) = (number.parse().ok()?, tasks(of).ok()?);
-        (1..=of).contains(&number).then_some(Part { number, of })
+        (1..=of).contains(&number).then_some(SweepPart { number, of })
     };
     text.split_once('/')
         .and_then(read)

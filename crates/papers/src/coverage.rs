@@ -1,7 +1,7 @@
 //! The papers' numbered figures and tables that experiments cover, and the results: the first screen of
 //! `docs/validation.md`, from `experiments/figures.toml`.
 
-use crate::judge::{Judged, Verdict};
+use crate::judge::{CheckedClaim, Verdict};
 use crate::row_references;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -22,21 +22,21 @@ struct Paper {
     /// Number in the paper, such as `figure 3.8`, and the experiment's folder.
     judged: BTreeMap<String, String>,
     #[serde(default)]
-    missing: Vec<Missing>,
+    missing: Vec<MissingClaims>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Missing {
+struct MissingClaims {
     numbers: Vec<String>,
     why: String,
 }
 
 /// Claims by their verdicts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count([usize; 4]);
+struct VerdictCounts([usize; 4]);
 
-impl Count {
+impl VerdictCounts {
     fn add(&mut self, verdict: Verdict) {
         let column = match verdict {
             Verdict::Reproduced => 0,
@@ -52,7 +52,7 @@ impl Count {
     }
 }
 
-impl Judged {
+impl CheckedClaim {
     /// Whether this is a goal of Narrows rather than a figure of the paper; it uses the paper's scenario.
     pub fn is_own_goal(&self) -> bool {
         matches!(self.stated.as_str(), "not stated" | "not tried" | "left for future work")
@@ -92,16 +92,16 @@ impl Coverage {
     }
 
     /// The coverage in numbers. `results` are all experiments of papers with their claims.
-    pub fn summary(&self, results: &[(&str, &[Judged])]) -> String {
+    pub fn summary(&self, results: &[(&str, &[CheckedClaim])]) -> String {
         let mut out = "| paper | its figures and tables | judged here | claims: reproduced | undecided | differs \
              | impossible |\n|---|---|---|---|---|---|---|\n"
             .to_string();
-        let (mut figures, mut judged, mut sum) = (0, 0, Count::default());
+        let (mut figures, mut judged, mut sum) = (0, 0, VerdictCounts::default());
         for paper in &self.paper {
             let here = paper.judged.len();
             let all = here + paper.missing.iter().map(|m| m.numbers.len()).sum::<usize>();
             let mine = format!("{}-", paper.name.to_lowercase());
-            let mut count = Count::default();
+            let mut count = VerdictCounts::default();
             let claims = results.iter().filter(|r| r.0.starts_with(&mine)).flat_map(|r| r.1);
             for claim in claims.filter(|c| c.counts()) {
                 count.add(claim.verdict);
@@ -112,8 +112,8 @@ impl Coverage {
             (figures, judged) = (figures + all, judged + here);
         }
         let _ = writeln!(out, "| all | {figures} | {judged} | {} |", sum.cells());
-        let mut line = |name: &str, of: fn(&Judged) -> bool| {
-            let mut count = Count::default();
+        let mut line = |name: &str, of: fn(&CheckedClaim) -> bool| {
+            let mut count = VerdictCounts::default();
             let claims = results.iter().flat_map(|r| r.1).filter(|c| of(c));
             claims.for_each(|c| count.add(c.verdict));
             let _ = writeln!(out, "| {name} | | | {} |", count.cells());
@@ -121,7 +121,7 @@ impl Coverage {
         line("the same claims with other settings, forms or TCPs", |c| {
             c.beside.is_some() && !c.is_own_goal()
         });
-        line("goals of ours in these scenarios", Judged::is_own_goal);
+        line("goals of ours in these scenarios", CheckedClaim::is_own_goal);
         out += "\nThe papers' claims that differ, by cause. *Shown by a row*: with one change the stated value comes out.\n\n";
         let papers: Vec<&str> = self.paper.iter().map(|p| p.name.as_str()).collect();
         out + &row_references::table(&papers, results)
@@ -177,7 +177,7 @@ mod tests {
             let text = format!(
                 r#"{{"claim":"c","stated":"{stated}","accepted":"a","ours":"1","verdict":"undecided"}}"#
             );
-            serde_json::from_str::<Judged>(&text).unwrap()
+            serde_json::from_str::<CheckedClaim>(&text).unwrap()
         };
         let claims = [claim("half"), claim("not stated")];
         let summary = list.summary(&[("s1-f1", &claims), ("s11-f1", &claims[..1])]);

@@ -2,12 +2,12 @@
 
 use crate::experiment::Experiment;
 use crate::models;
-use crate::quantity::{Names, Quantity};
+use crate::quantity::{NameList, Quantity};
 use crate::recorded;
-use crate::sample::{Place, Sample};
+use crate::sample::{SampleSelector, SimulationSample};
 use crate::stat::{Stat, binned};
 use narrows_lab::measure;
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 
 impl Quantity {
     /// Checks that the quantity exists in this experiment.
@@ -90,7 +90,7 @@ impl Quantity {
     }
 
     /// The simulation that has its leaf; `None` for a model and for recorded values.
-    pub fn place(&self, e: &Experiment) -> Option<Place> {
+    pub fn place(&self, e: &Experiment) -> Option<SampleSelector> {
         if self.model.is_some() || self.recorded.is_some() {
             return None;
         }
@@ -102,11 +102,11 @@ impl Quantity {
             .protocol
             .as_ref()
             .map_or(Some(0), |name| protocols.iter().position(|p| p.to_string() == *name))?;
-        Some(Place { run, value: value.unwrap_or(0), variant })
+        Some(SampleSelector { run, value: value.unwrap_or(0), variant })
     }
 
     /// The leaf's value in one run; NaN if it is missing.
-    pub fn leaf(&self, sample: &Sample) -> f64 {
+    pub fn leaf(&self, sample: &SimulationSample) -> f64 {
         if let Some(name) = &self.measure {
             let x = sample.measure(self.group.as_deref(), name);
             // A measure is one sample: over the seeds, the share of runs above or below a level.
@@ -134,9 +134,9 @@ impl Quantity {
     }
 
     /// A statistic that compares the means of several tables.
-    fn compared(&self, stat: Stat, sample: &Sample) -> f64 {
+    fn compared(&self, stat: Stat, sample: &SimulationSample) -> f64 {
         let alone = |table: &String| {
-            let (table, stat) = (Names(vec![table.clone()]), Some(Stat::Mean));
+            let (table, stat) = (NameList(vec![table.clone()]), Some(Stat::Mean));
             Quantity { table, stat, ..self.clone() }.leaf(sample)
         };
         let means: Vec<f64> = self.table.0.iter().map(alone).collect();
@@ -152,7 +152,7 @@ impl Quantity {
     }
 
     /// Positions of its samples: `Some(None)` means time. `None` if there is no such column.
-    fn position<'a>(&self, tables: &'a [Table]) -> Option<Option<&'a [f64]>> {
+    fn position<'a>(&self, tables: &'a [SeriesTable]) -> Option<Option<&'a [f64]>> {
         let Some(name) = self.along.as_deref() else { return Some(None) };
         let first = self.table.0.first()?;
         let table = tables.iter().find(|t| t.name == *first)?;
@@ -160,14 +160,14 @@ impl Quantity {
     }
 
     /// Points of a panel's line: positions, which are times without `along`, and values.
-    pub fn series(&self, tables: &[Table]) -> Option<(Vec<f64>, Vec<f64>)> {
+    pub fn series(&self, tables: &[SeriesTable]) -> Option<(Vec<f64>, Vec<f64>)> {
         let (time, values) = self.over_time(tables)?;
         let position = self.position(tables)?.map_or(time, <[f64]>::to_vec);
         Some((position, values))
     }
 
     /// Times and values of its column, tables added up and bins taken.
-    fn over_time(&self, tables: &[Table]) -> Option<(Vec<f64>, Vec<f64>)> {
+    fn over_time(&self, tables: &[SeriesTable]) -> Option<(Vec<f64>, Vec<f64>)> {
         let name = self.column.as_deref()?;
         let mut time = Vec::new();
         let mut sum: Vec<f64> = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn along_another_column_a_span_is_told_in_its_values() {
-        let table = Table {
+        let table = SeriesTable {
             kind: "flow",
             name: "a".into(),
             group: String::new(),
@@ -227,10 +227,10 @@ mod tests {
                 ("cwnd", vec![1.0, 2.0, 3.0, 4.0]),
             ],
         };
-        let sample = Sample { series: vec![table], ..Sample::default() };
+        let sample = SimulationSample { series: vec![table], ..SimulationSample::default() };
         let mut q = Quantity {
             column: Some("acked".into()),
-            table: Names(vec!["a".into()]),
+            table: NameList(vec!["a".into()]),
             along: Some("acked".into()),
             stat: Some(Stat::Rate),
             from: Some(10.0),
@@ -247,17 +247,20 @@ mod tests {
 
     #[test]
     fn shares_and_extremes_compare_tables_over_the_span() {
-        let table = |name: &str, v: f64| Table {
+        let table = |name: &str, v: f64| SeriesTable {
             kind: "flow",
             name: name.into(),
             group: String::new(),
             time_s: vec![1.0, 2.0, 3.0],
             columns: vec![("throughput_bps", vec![9.0, v, v])],
         };
-        let sample = Sample { series: vec![table("a", 1.0), table("b", 2.0)], ..Sample::default() };
+        let sample = SimulationSample {
+            series: vec![table("a", 1.0), table("b", 2.0)],
+            ..SimulationSample::default()
+        };
         let mut q = Quantity {
             column: Some("throughput_bps".into()),
-            table: Names(vec!["a".into(), "b".into()]),
+            table: NameList(vec!["a".into(), "b".into()]),
             stat: Some(Stat::LeastShare),
             from: Some(2.0),
             ..Quantity::default()

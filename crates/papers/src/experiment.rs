@@ -1,7 +1,7 @@
 //! `experiment.toml`: the definition of an experiment.
 
 use super::cause::{self, DifferenceCause};
-use super::quantity::{Names, Quantity};
+use super::quantity::{NameList, Quantity};
 use super::varied;
 use narrows_base::units::{self, Unit};
 use narrows_scenario::plan::Plan;
@@ -14,15 +14,15 @@ pub struct Experiment {
     /// Folder with `experiment.toml`.
     pub folder: PathBuf,
     /// Contents of `experiment.toml`.
-    pub file: File,
+    pub file: ExperimentFile,
     /// Its runs, scenarios read and checked.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PlannedRun>,
 }
 
 /// The format of `experiment.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct ExperimentFile {
     /// The folder's name, such as `s0-f3.8`.
     pub id: String,
     /// One line.
@@ -39,12 +39,12 @@ pub struct File {
     pub run: Vec<RunFile>,
     /// The figure's panels, from left to right and top to bottom.
     #[serde(default)]
-    pub panel: Vec<Panel>,
+    pub panel: Vec<PanelSpec>,
     /// Claims of the paper.
     pub claim: Vec<Claim>,
 }
 
-impl File {
+impl ExperimentFile {
     /// Gives claims with `reason_of` the reason of that claim, and rows that are referred to their full names.
     fn share_reasons(&mut self) -> Result<(), String> {
         for i in 0..self.claim.len() {
@@ -79,10 +79,10 @@ pub struct RunFile {
     /// Which of the scenario's values are varied, as `narrows sweep --vary` names them:
     /// `link.NAME.KEY`, `flows.NAME.KEY.PARAMETER`, a key at the top.
     #[serde(default)]
-    pub set: Names,
+    pub set: NameList,
     /// Values of each key; each entry is a run of its own, named after its first value.
     #[serde(default)]
-    pub values: Vec<Names>,
+    pub values: Vec<NameList>,
     /// Position of each value on a panel's axis; by default the value itself.
     #[serde(default)]
     pub at: Vec<f64>,
@@ -91,27 +91,27 @@ pub struct RunFile {
 /// One picture of the figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Panel {
+pub struct PanelSpec {
     /// Above it.
     pub title: String,
     /// Horizontal axis.
-    pub x: Axis,
+    pub x: PanelAxis,
     /// Vertical axis.
-    pub y: Axis,
+    pub y: PanelAxis,
     /// Lines of the panel.
-    pub line: Vec<Line>,
+    pub line: Vec<PanelLine>,
     /// Horizontal lines that the text speaks of.
     #[serde(default)]
-    pub level: Vec<Level>,
+    pub level: Vec<HorizontalLine>,
     /// Numbers that the paper states.
     #[serde(default)]
     pub stated: Vec<Stated>,
 }
 
-/// An axis of a panel.
+/// Label, unit and range.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Axis {
+pub struct PanelAxis {
     /// Label of the axis.
     pub label: String,
     /// In which unit.
@@ -128,7 +128,7 @@ pub struct Axis {
 /// drawn over the varied values of its run, with its mean and 95% interval.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Line {
+pub struct PanelLine {
     /// Its name.
     pub label: String,
     /// Quantity of the line.
@@ -136,7 +136,7 @@ pub struct Line {
     /// For a model over varied values: which of its arguments they are.
     pub vary: Option<String>,
     /// For a model: the values of its varied argument, independent of the runs' values.
-    pub span: Option<Span>,
+    pub span: Option<ValueSpan>,
     /// Everything below the line is filled: a region.
     #[serde(default)]
     pub fill: bool,
@@ -148,7 +148,7 @@ pub struct Line {
 /// Equally spaced values.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Span {
+pub struct ValueSpan {
     /// The first.
     pub from: f64,
     /// The last, unless the steps pass it.
@@ -157,7 +157,7 @@ pub struct Span {
     pub step: f64,
 }
 
-impl Span {
+impl ValueSpan {
     /// The values; at most a hundred thousand.
     pub fn values(self) -> impl Iterator<Item = f64> {
         let steps = ((self.to - self.from) / self.step + 1e-9).clamp(0.0, 1e5) as u32;
@@ -165,10 +165,10 @@ impl Span {
     }
 }
 
-/// A horizontal line.
+/// A constant level drawn over the whole panel.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Level {
+pub struct HorizontalLine {
     /// Its height.
     pub at: f64,
     /// Meaning of the level.
@@ -263,7 +263,7 @@ impl Claim {
 
 /// A run with its scenario: one plan per varied value, or a single plan.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct PlannedRun {
     /// Name from the file.
     pub name: String,
     /// The varied value (empty without variation) and the checked scenario.
@@ -284,9 +284,11 @@ pub fn load(folder: &Path) -> Result<Experiment, String> {
     let path = folder.join("experiment.toml");
     let shown = path.display();
     let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    let mut file: File = toml::from_str(&text).map_err(|e| format!("{shown}: {}", one_line(&e)))?;
+    let mut file: ExperimentFile =
+        toml::from_str(&text).map_err(|e| format!("{shown}: {}", one_line(&e)))?;
     file.share_reasons().map_err(|e| format!("{shown}: {e}"))?;
-    let runs: Vec<Run> = file.run.iter().map(|r| read_run(folder, r)).collect::<Result<_, _>>()?;
+    let runs: Vec<PlannedRun> =
+        file.run.iter().map(|r| read_run(folder, r)).collect::<Result<_, _>>()?;
     let experiment = Experiment { folder: folder.to_path_buf(), file, runs };
     experiment.check().map_err(|e| format!("{shown}: {e}"))?;
     Ok(experiment)
@@ -330,7 +332,7 @@ fn one_line(e: &toml::de::Error) -> String {
     e.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
+pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<PlannedRun, String> {
     let say = |e: String| format!("run '{}': {e}", run.name);
     let (keys, values) = (&run.set.0, &run.values);
     if keys.is_empty() != values.is_empty() {
@@ -363,7 +365,7 @@ pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
     if at.len() != plans.len() {
         return Err(say(format!("has {} values but {} at", plans.len(), at.len())));
     }
-    Ok(Run { name: run.name.clone(), plans, at })
+    Ok(PlannedRun { name: run.name.clone(), plans, at })
 }
 
 /// `1%` is 0.01, `1.5Mbit/s` is 1500000, `13p` is 13.

@@ -4,7 +4,7 @@ use narrows_lab::outcome::Estimate;
 
 /// Uncertainty of a value.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
-pub enum Interval {
+pub enum Uncertainty {
     /// It has no interval: a model, or one run.
     None,
     /// So far on either side.
@@ -15,22 +15,25 @@ pub enum Interval {
 
 /// A value with its uncertainty.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Known {
+pub struct UncertainValue {
     /// Point estimate.
     pub value: f64,
     /// Its uncertainty.
-    pub interval: Interval,
+    pub interval: Uncertainty,
 }
 
-impl From<Estimate> for Known {
-    fn from(x: Estimate) -> Known {
-        Known { value: x.mean, interval: x.ci95.map_or(Interval::None, Interval::Half) }
+impl From<Estimate> for UncertainValue {
+    fn from(x: Estimate) -> UncertainValue {
+        UncertainValue {
+            value: x.mean,
+            interval: x.ci95.map_or(Uncertainty::None, Uncertainty::Half),
+        }
     }
 }
 
 /// Where an interval lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum IntervalPosition {
     /// All of it in the accepted range.
     Inside,
     /// The interval is outside the range.
@@ -40,33 +43,33 @@ pub enum Place {
 }
 
 /// Position of the interval of `ours`, as printed, relative to the range.
-pub fn place((min, max): (Option<f64>, Option<f64>), ours: Known) -> Place {
+pub fn place((min, max): (Option<f64>, Option<f64>), ours: UncertainValue) -> IntervalPosition {
     let (low, high) = printed(ours).1;
     let (min, max) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
     // Digits are read back from text, so that edges compare as they are read.
     let slack = 1e-9 * low.abs().max(high.abs());
     if low >= min - slack && high <= max + slack {
-        Place::Inside
+        IntervalPosition::Inside
     } else if high < min || low > max {
-        Place::Outside
+        IntervalPosition::Outside
     } else {
-        Place::Across
+        IntervalPosition::Across
     }
 }
 
 /// A number with its interval: at most four digits, and of the interval two of its half-width, or three of
 /// each end, rounded outwards.
-pub fn shown(x: Known, unit: &str) -> String {
+pub fn shown(x: UncertainValue, unit: &str) -> String {
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     format!("{}{unit}", printed(x).0)
 }
 
 /// The same without its unit, and the ends of the interval that those digits give.
-fn printed(x: Known) -> (String, (f64, f64)) {
+fn printed(x: UncertainValue) -> (String, (f64, f64)) {
     let value = digits(x.value);
     let v = read(&value);
     match x.interval {
-        Interval::Half(half) if half > 0.0 => {
+        Uncertainty::Half(half) if half > 0.0 => {
             let mut width = significant(half, 2);
             if read(&width) < half {
                 width = significant(half * 1.05, 2);
@@ -74,12 +77,12 @@ fn printed(x: Known) -> (String, (f64, f64)) {
             let w = read(&width);
             (format!("{value} ± {width}"), (v - w, v + w))
         }
-        Interval::Between(low, high) if low < high => {
+        Uncertainty::Between(low, high) if low < high => {
             let (low, high) = (outwards(low, -1.0), outwards(high, 1.0));
             let ends = (read(&low), read(&high));
             (format!("{value} ({low} to {high})"), ends)
         }
-        Interval::None | Interval::Half(_) | Interval::Between(..) => (value, (v, v)),
+        Uncertainty::None | Uncertainty::Half(_) | Uncertainty::Between(..) => (value, (v, v)),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::cause::DifferenceCause;
 use super::experiment::{Claim, EVERY, Experiment, OverSeeds};
-use super::interval::{Place, place, shown};
-use super::measured::Measured;
-use super::run::Observed;
+use super::interval::{IntervalPosition, place, shown};
+use super::measured::MeasuredValue;
+use super::run::RunResults;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl fmt::Display for Verdict {
 
 /// A checked claim, as `result.json` stores it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Judged {
+pub struct CheckedClaim {
     /// Text of the claim.
     pub claim: String,
     /// The paper's number.
@@ -72,7 +72,7 @@ pub struct Judged {
 /// # Errors
 /// A claim that differs without a reason, has a reason although it does not differ, is called impossible although it
 /// was reproduced, or has no measured value.
-pub fn judge(e: &Experiment, observed: &Observed) -> Result<Vec<Judged>, String> {
+pub fn judge(e: &Experiment, observed: &RunResults) -> Result<Vec<CheckedClaim>, String> {
     let mut faults = Vec::new();
     let mut judged = Vec::new();
     for (claim, ours) in e.file.claim.iter().zip(&observed.claims) {
@@ -88,7 +88,7 @@ pub fn judge(e: &Experiment, observed: &Observed) -> Result<Vec<Judged>, String>
 ///
 /// # Errors
 /// As [`judge`].
-pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
+pub fn one(claim: &Claim, measured: MeasuredValue) -> Result<CheckedClaim, String> {
     if !measured.value.value.is_finite() {
         return Err("its measure has no value; the table, column or span may be wrong".into());
     }
@@ -96,28 +96,30 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
     let reason = || claim.impossible.clone().or(claim.why.clone());
     let (verdict, why) = match (place(claim.range(), measured.value), &claim.impossible, &claim.why)
     {
-        (Place::Inside | Place::Across, None, None) if claim.given => (Verdict::Given, None),
+        (IntervalPosition::Inside | IntervalPosition::Across, None, None) if claim.given => {
+            (Verdict::Given, None)
+        }
         _ if claim.given => {
             return Err(format!("is set up to hold ('given'), but we get {ours}"));
         }
-        (Place::Inside, None, None) => (Verdict::Reproduced, None),
-        (Place::Inside, Some(_), _) => {
+        (IntervalPosition::Inside, None, None) => (Verdict::Reproduced, None),
+        (IntervalPosition::Inside, Some(_), _) => {
             return Err(format!("is called impossible, but we get {ours}"));
         }
-        (Place::Inside, None, Some(_)) => {
+        (IntervalPosition::Inside, None, Some(_)) => {
             return Err(format!("has a reason for a difference, but the result is {ours}"));
         }
-        (Place::Across, ..) => (Verdict::Undecided, reason()),
-        (Place::Outside, Some(_), _) => (Verdict::Impossible, reason()),
-        (Place::Outside, None, Some(_)) => (Verdict::Differs, reason()),
-        (Place::Outside, None, None) => {
+        (IntervalPosition::Across, ..) => (Verdict::Undecided, reason()),
+        (IntervalPosition::Outside, Some(_), _) => (Verdict::Impossible, reason()),
+        (IntervalPosition::Outside, None, Some(_)) => (Verdict::Differs, reason()),
+        (IntervalPosition::Outside, None, None) => {
             return Err(format!(
                 "we get {ours}, outside {}: find out and say why",
                 accepted(claim)
             ));
         }
     };
-    Ok(Judged {
+    Ok(CheckedClaim {
         claim: claim.text.clone(),
         stated: claim.stated.clone(),
         accepted: accepted(claim),

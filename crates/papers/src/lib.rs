@@ -2,7 +2,7 @@
 //! Accepted ranges were chosen before the first run.
 //!
 //! ```text
-//! experiments/<id>/experiment.toml ──────> Experiment ─run─> Observed ─┬─judge─> verdicts ─┐
+//! experiments/<id>/experiment.toml ──────> Experiment ─run─> RunResults ─┬─judge─> verdicts ─┐
 //!                 scenario.toml ───────────^                           └─panel─> figure    ├─page─> README.md
 //!                                                                                          ┘        result.json
 //! ```
@@ -38,8 +38,8 @@ mod tests;
 use std::sync::OnceLock;
 
 pub use experiment::Experiment;
-pub use judge::{Judged, Verdict};
-pub use run::Observed;
+pub use judge::{CheckedClaim, Verdict};
+pub use run::RunResults;
 
 /// Adds the papers' printed forms to the lists of this process. Further calls return the result of the first.
 ///

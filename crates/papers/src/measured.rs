@@ -6,7 +6,7 @@
 //! an interval that misses with 5%/n (Bonferroni), and all checks together are wrong with 5% at most.
 
 use super::experiment::{Claim, OverSeeds};
-use super::interval::{Interval, Known, Place, place};
+use super::interval::{IntervalPosition, UncertainValue, Uncertainty, place};
 use super::stat::Stat;
 use narrows_lab::stats::{estimate_within, median_interval, wilson};
 
@@ -19,9 +19,9 @@ const OF_A_SHARE: [usize; 3] = [20, 52, 80];
 
 /// Measured value of a claim.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Measured {
+pub struct MeasuredValue {
     /// The compared value, with its interval.
-    pub value: Known,
+    pub value: UncertainValue,
     /// Number of seeds; 0 for a model.
     pub seeds: usize,
 }
@@ -45,31 +45,31 @@ fn looks(claim: &Claim, first: usize) -> usize {
 }
 
 /// Whether a claim needs the seeds of this stage.
-pub fn wants(claim: &Claim, ours: &Measured, stage: usize) -> bool {
-    let few = ours.seeds < least(claim) || ours.value.interval == Interval::None;
+pub fn wants(claim: &Claim, ours: &MeasuredValue, stage: usize) -> bool {
+    let few = ours.seeds < least(claim) || ours.value.interval == Uncertainty::None;
     let simulated = ours.seeds > 0;
     simulated
         && ours.seeds < stage
         && stages(claim).contains(&stage)
-        && (few || place(claim.range(), ours.value) == Place::Across)
+        && (few || place(claim.range(), ours.value) == IntervalPosition::Across)
 }
 
-impl Measured {
+impl MeasuredValue {
     /// From the values of a claim's measure, one per seed. `first` is the number of seeds of its scenario, 0 for a
     /// model.
-    pub fn new(claim: &Claim, values: &[f64], first: usize) -> Measured {
+    pub fn new(claim: &Claim, values: &[f64], first: usize) -> MeasuredValue {
         let error = 0.05 / looks(claim, first).max(1) as f64;
         let known = || values.iter().copied().filter(|x| x.is_finite());
         let n = known().count();
         let between = |ends: Option<(f64, f64)>| {
-            ends.map_or(Interval::None, |(low, high)| Interval::Between(low, high))
+            ends.map_or(Uncertainty::None, |(low, high)| Uncertainty::Between(low, high))
         };
-        let share = |share: f64| Known {
+        let share = |share: f64| UncertainValue {
             value: share,
             interval: between((n > 1).then(|| wilson(share, n, error))),
         };
         let value = match claim.over_seeds {
-            OverSeeds::Median => Known {
+            OverSeeds::Median => UncertainValue {
                 value: Stat::Median.of(values, values, 0.0),
                 interval: between(median_interval(values, error)),
             },
@@ -84,7 +84,7 @@ impl Measured {
             }
             OverSeeds::Mean => estimate_within(values.iter().copied(), error).into(),
         };
-        Measured { value, seeds: if first == 0 { 0 } else { values.len() } }
+        MeasuredValue { value, seeds: if first == 0 { 0 } else { values.len() } }
     }
 }
 
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn who_looks_often_needs_wider_intervals() {
         let values = [0.4, 0.5, 0.6, 0.5, 0.4, 0.6, 0.5, 0.5, 0.45, 0.55];
-        let half = |first| match Measured::new(&claim(JAIN), &values, first).value.interval {
-            Interval::Half(half) => half,
+        let half = |first| match MeasuredValue::new(&claim(JAIN), &values, first).value.interval {
+            Uncertainty::Half(half) => half,
             other => panic!("{other:?}"),
         };
         assert!((half(80) - 0.0506).abs() < 1e-3, "one look: Student's t");
@@ -115,12 +115,12 @@ mod tests {
     #[test]
     fn an_undecided_claim_and_a_share_of_few_runs_want_more() {
         let mean = claim(JAIN);
-        let of = |claim: &Claim, values: &[f64]| Measured::new(claim, values, values.len());
+        let of = |claim: &Claim, values: &[f64]| MeasuredValue::new(claim, values, values.len());
         assert!(wants(&mean, &of(&mean, &[0.3, 0.4, 0.5]), 10), "across an edge");
         assert!(!wants(&mean, &of(&mean, &[0.3, 0.4, 0.5]), 3), "these have been run");
         assert!(!wants(&mean, &of(&mean, &[0.5; 10]), 20), "decided");
         assert!(wants(&mean, &of(&mean, &[0.5]), 10), "one run has no interval");
-        assert!(!wants(&mean, &Measured::new(&mean, &[0.5], 0), 10), "a model");
+        assert!(!wants(&mean, &MeasuredValue::new(&mean, &[0.5], 0), 10), "a model");
         let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
         assert!(wants(&every, &of(&every, &[0.1; 10]), 20), "ten runs are few");
         assert!(!wants(&every, &of(&every, &[0.1; 10]), 10));
@@ -132,22 +132,25 @@ mod tests {
     fn a_mean_may_be_fair_where_no_run_is() {
         let runs = [0.9, 0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1];
         let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
-        assert_eq!(Measured::new(&every, &runs, 10).value.value, 0.0);
-        assert_eq!(Measured::new(&claim(JAIN), &runs, 10).value.value, 0.5);
+        assert_eq!(MeasuredValue::new(&every, &runs, 10).value.value, 0.0);
+        assert_eq!(MeasuredValue::new(&claim(JAIN), &runs, 10).value.value, 0.5);
     }
 
     #[test]
     fn a_share_of_runs_is_not_certain_after_ten() {
         let text = "measure = { measure = 'jain', stat = 'fraction_above', level = 0.5 }";
-        let all = Measured::new(&claim(text), &[1.0; 10], 10).value;
-        let Interval::Between(low, high) = all.interval else { panic!("{all:?}") };
+        let all = MeasuredValue::new(&claim(text), &[1.0; 10], 10).value;
+        let Uncertainty::Between(low, high) = all.interval else { panic!("{all:?}") };
         assert!(low < 0.7 && high == 1.0, "{all:?}");
         let nine = claim(&format!("over_seeds = 'every'\n{JAIN}"));
-        let eighty = Measured::new(&nine, &[0.5; 80], 10).value;
-        let Interval::Between(low, _) = eighty.interval else { panic!("{eighty:?}") };
+        let eighty = MeasuredValue::new(&nine, &[0.5; 80], 10).value;
+        let Uncertainty::Between(low, _) = eighty.interval else { panic!("{eighty:?}") };
         assert!(low > 0.9, "{eighty:?}: eighty of eighty are enough");
-        for (runs, enough) in [(OF_A_SHARE[1], Place::Inside), (OF_A_SHARE[1] - 1, Place::Across)] {
-            let all = Measured::new(&nine, &vec![0.5; runs], 10).value;
+        for (runs, enough) in [
+            (OF_A_SHARE[1], IntervalPosition::Inside),
+            (OF_A_SHARE[1] - 1, IntervalPosition::Across),
+        ] {
+            let all = MeasuredValue::new(&nine, &vec![0.5; runs], 10).value;
             assert_eq!(place(nine.range(), all), enough, "{all:?}: the fewest that show 0.9");
         }
     }

@@ -1,7 +1,7 @@
 //! The ST-PD thesis's model of its loop, with its results under the names of experiments.
 
 use super::{Arguments, Model};
-use crate::stpd_model::{Loop, Start};
+use crate::stpd_model::{Loop, LoopStart};
 
 const LOOP: &[&str] = &["m", "kp", "kd", "clocked"];
 
@@ -89,8 +89,8 @@ fn any(a: &Arguments) -> Loop {
 fn s0(a: &Arguments) -> Loop {
     Loop::of_s0(delay(a), a["kp"], a["kd"])
 }
-fn start(a: &Arguments) -> Start {
-    if a["rest"] > 0.0 { Start::Rest } else { Start::Equilibrium }
+fn start(a: &Arguments) -> LoopStart {
+    if a["rest"] > 0.0 { LoopStart::Rest } else { LoopStart::Equilibrium }
 }
 fn supervised(a: &Arguments) -> (f64, f64) {
     narrows_congestion::stpd_gains(a["m"].max(0.0) as u64)

@@ -1,7 +1,7 @@
 //! The figure of an experiment: its panels as data, drawn by [`narrows_report::figure`].
 
-use super::experiment::{Axis, Experiment, Line, Panel};
-use super::run::{Observed, Points};
+use super::experiment::{Experiment, PanelAxis, PanelLine, PanelSpec};
+use super::run::{Points, RunResults};
 use narrows_report::figure::{self, Figure};
 
 /// Horizontal extent of a panel's lines.
@@ -11,7 +11,7 @@ type Reach = (f64, f64);
 ///
 /// # Errors
 /// A line without data: a table or column that does not exist.
-pub fn figure(e: &Experiment, observed: &Observed) -> Result<String, String> {
+pub fn figure(e: &Experiment, observed: &RunResults) -> Result<String, String> {
     let mut figure = Figure::new().caption(format!("{}: cargo xtask validate {0}", e.file.id));
     for (panel, lines) in e.file.panel.iter().zip(&observed.lines) {
         for (line, points) in panel.line.iter().zip(lines) {
@@ -25,7 +25,7 @@ pub fn figure(e: &Experiment, observed: &Observed) -> Result<String, String> {
     Ok(figure.svg())
 }
 
-fn draw(panel: &Panel, lines: &[Points]) -> figure::Panel {
+fn draw(panel: &PanelSpec, lines: &[Points]) -> figure::Panel {
     let mut out = figure::lines(&*panel.title)
         .x(&panel.x.label, &panel.x.unit)
         .y(&panel.y.label, &panel.y.unit);
@@ -54,7 +54,7 @@ fn draw(panel: &Panel, lines: &[Points]) -> figure::Panel {
     out
 }
 
-fn one(panel: figure::Panel, line: &Line, points: &Points, x: &Axis) -> figure::Panel {
+fn one(panel: figure::Panel, line: &PanelLine, points: &Points, x: &PanelAxis) -> figure::Panel {
     let at: Vec<(f64, f64)> = points.x.iter().copied().zip(points.y.iter().copied()).collect();
     if points.ci95.iter().any(|half| *half > 0.0) && !line.dashed {
         let band = at.iter().zip(&points.ci95).map(|((x, y), half)| (*x, y - half, y + half));
@@ -69,7 +69,7 @@ fn one(panel: figure::Panel, line: &Line, points: &Points, x: &Axis) -> figure::
     if line.dashed { panel.dashed(&*line.label, seen) } else { panel.line(&*line.label, seen) }
 }
 
-fn reach(axis: &Axis, lines: &[Points]) -> Reach {
+fn reach(axis: &PanelAxis, lines: &[Points]) -> Reach {
     if let Some([a, b]) = axis.range {
         return (a, b);
     }
@@ -79,7 +79,7 @@ fn reach(axis: &Axis, lines: &[Points]) -> Reach {
 
 /// The points of a line within the axis, and one to either side. They are selected before long lines are thinned, so
 /// that the visible part keeps its detail.
-fn inside(at: Vec<(f64, f64)>, axis: &Axis) -> Vec<(f64, f64)> {
+fn inside(at: Vec<(f64, f64)>, axis: &PanelAxis) -> Vec<(f64, f64)> {
     let Some([a, b]) = axis.range else { return at };
     let seen = |i: usize| at.get(i).is_some_and(|p| p.0 >= a && p.0 <= b);
     (0..at.len())

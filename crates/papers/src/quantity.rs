@@ -28,7 +28,7 @@ pub struct Quantity {
     pub column: Option<String>,
     /// The table: a flow's name (`main.0`) or a link's. Several are added up.
     #[serde(default)]
-    pub table: Names,
+    pub table: NameList,
     /// Statistic of the column.
     pub stat: Option<Stat>,
     /// Start of the used samples, in seconds.
@@ -73,7 +73,7 @@ impl Quantity {
 /// One name or several.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "OneOrMany")]
-pub struct Names(pub Vec<String>);
+pub struct NameList(pub Vec<String>);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -81,11 +81,11 @@ enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
-impl From<OneOrMany> for Names {
-    fn from(x: OneOrMany) -> Names {
+impl From<OneOrMany> for NameList {
+    fn from(x: OneOrMany) -> NameList {
         match x {
-            OneOrMany::One(name) => Names(vec![name]),
-            OneOrMany::Many(names) => Names(names),
+            OneOrMany::One(name) => NameList(vec![name]),
+            OneOrMany::Many(names) => NameList(names),
         }
     }
 }

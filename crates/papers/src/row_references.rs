@@ -1,10 +1,10 @@
 //! Rows that refer to other rows, and the counts of causes.
 
 use crate::cause::{CAUSES, DifferenceCause};
-use crate::judge::{Judged, Verdict};
+use crate::judge::{CheckedClaim, Verdict};
 
 /// The row that a qualified text names.
-fn find<'a>(row: &str, results: &[(&str, &'a [Judged])]) -> Option<&'a Judged> {
+fn find<'a>(row: &str, results: &[(&str, &'a [CheckedClaim])]) -> Option<&'a CheckedClaim> {
     let (id, number) = row.split_once('#')?;
     let rows = results.iter().find(|r| r.0 == id)?.1;
     rows.get(number.parse::<usize>().ok()?.checked_sub(1)?)
@@ -15,7 +15,7 @@ fn find<'a>(row: &str, results: &[(&str, &'a [Judged])]) -> Option<&'a Judged> {
 ///
 /// # Errors
 /// The first row that refers to none or to a wrong one.
-pub fn check(results: &[(&str, &[Judged])]) -> Result<(), String> {
+pub fn check(results: &[(&str, &[CheckedClaim])]) -> Result<(), String> {
     for (id, rows) in results {
         for (i, row) in rows.iter().enumerate() {
             let say = |e: &str| Err(format!("{id}, claim {}: {e}", i + 1));
@@ -44,8 +44,8 @@ pub fn check(results: &[(&str, &[Judged])]) -> Result<(), String> {
 }
 
 /// The counted differences by cause and paper, as a table.
-pub fn table(papers: &[&str], results: &[(&str, &[Judged])]) -> String {
-    let differ = |paper: &str, cause: DifferenceCause| -> Vec<&Judged> {
+pub fn table(papers: &[&str], results: &[(&str, &[CheckedClaim])]) -> String {
+    let differ = |paper: &str, cause: DifferenceCause| -> Vec<&CheckedClaim> {
         let mine = format!("{}-", paper.to_lowercase());
         let rows = results.iter().filter(|r| r.0.starts_with(&mine)).flat_map(|r| r.1);
         let differs = rows.filter(|j| j.counts() && j.verdict == Verdict::Differs);
@@ -59,7 +59,7 @@ pub fn table(papers: &[&str], results: &[(&str, &[Judged])]) -> String {
     out += &format!("|---|{}\n", "---|".repeat(papers.len() + 2));
     let mut sums = vec![0; papers.len() + 2];
     for cause in CAUSES {
-        let found: Vec<Vec<&Judged>> = papers.iter().map(|p| differ(p, cause)).collect();
+        let found: Vec<Vec<&CheckedClaim>> = papers.iter().map(|p| differ(p, cause)).collect();
         let mut cells: Vec<usize> = found.iter().map(Vec::len).collect();
         cells.push(cells.iter().sum());
         cells.push(found.iter().flatten().filter(|j| j.shown.is_some()).count());
@@ -73,7 +73,7 @@ pub fn table(papers: &[&str], results: &[(&str, &[Judged])]) -> String {
 mod tests {
     use super::*;
 
-    fn row(verdict: &str, more: &str) -> Judged {
+    fn row(verdict: &str, more: &str) -> CheckedClaim {
         let text = format!(
             r#"{{"claim":"c","stated":"half","accepted":"a","ours":"1","verdict":"{verdict}"{more}}}"#
         );
@@ -84,7 +84,7 @@ mod tests {
     fn a_row_beside_another_is_about_the_same_statement() {
         let good = [row("differs", r##","beside":"a#2""##), row("set up to hold", "")];
         check(&[("a", &good)]).unwrap();
-        let other = [good[0].clone(), Judged { stated: "a third".into(), ..good[1].clone() }];
+        let other = [good[0].clone(), CheckedClaim { stated: "a third".into(), ..good[1].clone() }];
         assert!(check(&[("a", &other)]).unwrap_err().contains("another statement"));
         assert!(check(&[("a", &good[..1])]).unwrap_err().contains("no row a#2"));
         let chain = [good[0].clone(), row("differs", r##","beside":"a#1""##)];

@@ -1,13 +1,13 @@
 //! Runs an experiment: every value, protocol and seed, on as many threads as wanted.
 
-use super::experiment::{Experiment, Line};
-use super::measured::{self, Measured, STAGES};
+use super::experiment::{Experiment, PanelLine};
+use super::measured::{self, MeasuredValue, STAGES};
 use super::quantity::Quantity;
-use super::sample::{Place, Sample};
+use super::sample::{SampleSelector, SimulationSample};
 use narrows_base::random::mix;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Mutex;
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Everything that an experiment's runs gave.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct Observed {
+pub struct RunResults {
     /// Measured value of each claim.
-    pub claims: Vec<Measured>,
+    pub claims: Vec<MeasuredValue>,
     /// Points of each panel's lines.
     pub lines: Vec<Vec<Points>>,
     /// One number over all runs.
@@ -39,13 +39,13 @@ pub struct Points {
 ///
 /// # Errors
 /// An error of the simulator, with the run's name.
-pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
+pub fn run(e: &Experiment, jobs: usize) -> Result<RunResults, String> {
     let (all, spans) = quantities(e);
-    let mut work = Work::new(e, &all);
+    let mut work = ExperimentWork::new(e, &all);
     work.run_scenarios_seeds(jobs)?;
     let lines = lines(e, &work, spans);
     let claims = decide(e, &mut work, jobs)?;
-    Ok(Observed { claims, lines, digest: work.digest })
+    Ok(RunResults { claims, lines, digest: work.digest })
 }
 
 /// Results of one seed of every scenario and value.
@@ -64,8 +64,8 @@ pub struct RunFingerprint {
 /// An error of the simulator, with the run's name.
 pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<RunFingerprint, String> {
     let (all, _) = quantities(e);
-    let mut work = Work::new(e, &all);
-    let mut places: BTreeMap<Place, usize> =
+    let mut work = ExperimentWork::new(e, &all);
+    let mut places: BTreeMap<SampleSelector, usize> =
         work.wanted.keys().map(|p| (*p, work.scenarios_seeds(p))).collect();
     work.run_seeds(&places.keys().copied().collect(), 1, jobs)?;
     for (claim, seeds) in seeds.iter().enumerate() {
@@ -95,9 +95,13 @@ fn quantities(e: &Experiment) -> (Vec<Quantity>, Vec<Range<usize>>) {
 
 /// Judges every claim by the seeds that there are, then those that are undecided by more, stage by
 /// stage. A decided claim is not changed, even if its runs continue for another claim.
-fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>, String> {
-    let now = |work: &Work, i: usize, first: usize| {
-        Measured::new(&e.file.claim[i], &work.over_seeds(i), first)
+fn decide(
+    e: &Experiment,
+    work: &mut ExperimentWork,
+    jobs: usize,
+) -> Result<Vec<MeasuredValue>, String> {
+    let now = |work: &ExperimentWork, i: usize, first: usize| {
+        MeasuredValue::new(&e.file.claim[i], &work.over_seeds(i), first)
     };
     // Recorded values are checked once, because no more runs of them exist.
     let first = |i: usize| match e.file.claim[i].measure.recorded {
@@ -105,12 +109,13 @@ fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>,
         None => work.seeds_of(i),
     };
     let first: Vec<usize> = (0..e.file.claim.len()).map(first).collect();
-    let mut claims: Vec<Measured> = (0..first.len()).map(|i| now(work, i, first[i])).collect();
+    let mut claims: Vec<MeasuredValue> = (0..first.len()).map(|i| now(work, i, first[i])).collect();
     for stage in STAGES {
         let open: Vec<usize> = (0..claims.len())
             .filter(|i| measured::wants(&e.file.claim[*i], &claims[*i], stage))
             .collect();
-        let places: BTreeSet<Place> = open.iter().flat_map(|i| work.places_of(*i)).collect();
+        let places: BTreeSet<SampleSelector> =
+            open.iter().flat_map(|i| work.places_of(*i)).collect();
         work.run_seeds(&places, stage, jobs)?;
         for i in open {
             claims[i] = now(work, i, first[i]);
@@ -120,9 +125,9 @@ fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>,
 }
 
 /// Lines of each panel, over the seeds of the scenarios.
-fn lines(e: &Experiment, work: &Work, spans: Vec<Range<usize>>) -> Vec<Vec<Points>> {
+fn lines(e: &Experiment, work: &ExperimentWork, spans: Vec<Range<usize>>) -> Vec<Vec<Points>> {
     let mut spans = spans.into_iter();
-    let mut drawn = |line: &Line| {
+    let mut drawn = |line: &PanelLine| {
         let span = spans.next().unwrap_or(0..0);
         if is_series(&line.show) {
             return over_time(e, &line.show, &work.series);
@@ -179,7 +184,11 @@ fn is_series(q: &Quantity) -> bool {
     q.column.is_some() && q.stat.is_none() && q.recorded.is_none()
 }
 
-fn over_time(e: &Experiment, q: &Quantity, first: &BTreeMap<Place, Vec<Table>>) -> Points {
+fn over_time(
+    e: &Experiment,
+    q: &Quantity,
+    first: &BTreeMap<SampleSelector, Vec<SeriesTable>>,
+) -> Points {
     let tables = q.place(e).and_then(|place| first.get(&place));
     let (x, y) = tables.and_then(|t| q.series(t)).unwrap_or_default();
     let scale = q.scale.unwrap_or(1.0);
@@ -187,7 +196,7 @@ fn over_time(e: &Experiment, q: &Quantity, first: &BTreeMap<Place, Vec<Table>>) 
 }
 
 /// Positions of a line's points: its own values, or those of its run.
-fn positions(e: &Experiment, line: &Line) -> Vec<f64> {
+fn positions(e: &Experiment, line: &PanelLine) -> Vec<f64> {
     match line.span {
         Some(span) => span.values().collect(),
         None => e.find_run(line.show.run.as_deref()).map_or(Vec::new(), |r| e.runs[r].at.clone()),
@@ -195,7 +204,7 @@ fn positions(e: &Experiment, line: &Line) -> Vec<f64> {
 }
 
 /// The quantity of a line at each of its values.
-fn along(e: &Experiment, line: &Line) -> Vec<Quantity> {
+fn along(e: &Experiment, line: &PanelLine) -> Vec<Quantity> {
     if is_series(&line.show) {
         return Vec::new();
     }
@@ -226,35 +235,35 @@ impl Quantity {
 }
 
 /// The simulations of an experiment, and their stored results.
-struct Work<'a> {
+struct ExperimentWork<'a> {
     e: &'a Experiment,
     quantities: &'a [Quantity],
     /// Leaves of each quantity.
     spans: Vec<Range<usize>>,
     leaves: Vec<&'a Quantity>,
     /// Leaves that each simulation must provide.
-    wanted: BTreeMap<Place, Vec<usize>>,
+    wanted: BTreeMap<SampleSelector, Vec<usize>>,
     /// How many seeds of each have been run.
-    seeds: BTreeMap<Place, usize>,
+    seeds: BTreeMap<SampleSelector, usize>,
     /// Per leaf: its value in each seed.
     values: Vec<Vec<f64>>,
     /// Of the first seeds.
-    series: BTreeMap<Place, Vec<Table>>,
+    series: BTreeMap<SampleSelector, Vec<SeriesTable>>,
     /// Of the first seeds.
-    events: BTreeMap<Place, u64>,
+    events: BTreeMap<SampleSelector, u64>,
     /// Of all simulations.
     digest: u64,
 }
 
-struct Done {
+struct FinishedSimulation {
     digest: u64,
     events: u64,
     leaves: Vec<f64>,
-    series: Vec<Table>,
+    series: Vec<SeriesTable>,
 }
 
-impl<'a> Work<'a> {
-    fn new(e: &'a Experiment, quantities: &'a [Quantity]) -> Work<'a> {
+impl<'a> ExperimentWork<'a> {
+    fn new(e: &'a Experiment, quantities: &'a [Quantity]) -> ExperimentWork<'a> {
         let mut leaves = Vec::new();
         let mut spans = Vec::new();
         for q in quantities {
@@ -262,7 +271,7 @@ impl<'a> Work<'a> {
             q.leaves(&mut leaves);
             spans.push(begin..leaves.len());
         }
-        let mut wanted: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
+        let mut wanted: BTreeMap<SampleSelector, Vec<usize>> = BTreeMap::new();
         for (i, q) in leaves.iter().enumerate() {
             if let Some(place) = q.place(e) {
                 wanted.entry(place).or_default().push(i);
@@ -276,11 +285,22 @@ impl<'a> Work<'a> {
         let recorded = |leaf: &&Quantity| leaf.from_record(e).unwrap_or_default();
         let values = leaves.iter().map(recorded).collect();
         let (seeds, series, events) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Work { e, quantities, spans, leaves, wanted, seeds, values, series, events, digest: 0 }
+        ExperimentWork {
+            e,
+            quantities,
+            spans,
+            leaves,
+            wanted,
+            seeds,
+            values,
+            series,
+            events,
+            digest: 0,
+        }
     }
 
     /// The simulations that a quantity depends on; empty for a model.
-    fn places_of(&self, quantity: usize) -> impl Iterator<Item = Place> {
+    fn places_of(&self, quantity: usize) -> impl Iterator<Item = SampleSelector> {
         self.spans[quantity].clone().filter_map(|leaf| self.leaves[leaf].place(self.e))
     }
 
@@ -304,13 +324,16 @@ impl<'a> Work<'a> {
             .collect()
     }
 
-    fn one(&self, place: Place, seed: usize) -> Result<Done, String> {
+    fn one(&self, place: SampleSelector, seed: usize) -> Result<FinishedSimulation, String> {
         let run = &self.e.runs[place.run];
         let plan = &run.plans[place.value].1;
-        let sample =
-            Sample::take(plan, place.variant, plan.scenario.seed.wrapping_add(seed as u64))
-                .map_err(|e| format!("{} run {}: {e}", self.e.file.id, run.name))?;
-        Ok(Done {
+        let sample = SimulationSample::take(
+            plan,
+            place.variant,
+            plan.scenario.seed.wrapping_add(seed as u64),
+        )
+        .map_err(|e| format!("{} run {}: {e}", self.e.file.id, run.name))?;
+        Ok(FinishedSimulation {
             digest: sample.digest,
             events: sample.events,
             leaves: self.wanted[&place].iter().map(|i| self.leaves[*i].leaf(&sample)).collect(),
@@ -318,26 +341,31 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn scenarios_seeds(&self, place: &Place) -> usize {
+    fn scenarios_seeds(&self, place: &SampleSelector) -> usize {
         self.e.runs[place.run].plans[place.value].1.scenario.seeds as usize
     }
 
     /// Runs the seeds of each scenario.
     fn run_scenarios_seeds(&mut self, jobs: usize) -> Result<(), String> {
-        let wanted: Vec<(Place, usize)> =
+        let wanted: Vec<(SampleSelector, usize)> =
             self.wanted.keys().map(|p| (*p, self.scenarios_seeds(p))).collect();
         self.run_up_to(&wanted, jobs)
     }
 
     /// More seeds of some places, up to `seeds` in all.
-    fn run_seeds(&mut self, of: &BTreeSet<Place>, seeds: usize, jobs: usize) -> Result<(), String> {
-        let wanted: Vec<(Place, usize)> = of.iter().map(|place| (*place, seeds)).collect();
+    fn run_seeds(
+        &mut self,
+        of: &BTreeSet<SampleSelector>,
+        seeds: usize,
+        jobs: usize,
+    ) -> Result<(), String> {
+        let wanted: Vec<(SampleSelector, usize)> = of.iter().map(|place| (*place, seeds)).collect();
         self.run_up_to(&wanted, jobs)
     }
 
-    fn run_up_to(&mut self, wanted: &[(Place, usize)], jobs: usize) -> Result<(), String> {
-        let known = |place: &Place| self.seeds.get(place).copied().unwrap_or(0);
-        let tasks: Vec<(Place, usize)> = wanted
+    fn run_up_to(&mut self, wanted: &[(SampleSelector, usize)], jobs: usize) -> Result<(), String> {
+        let known = |place: &SampleSelector| self.seeds.get(place).copied().unwrap_or(0);
+        let tasks: Vec<(SampleSelector, usize)> = wanted
             .iter()
             .flat_map(|(place, seeds)| (known(place)..*seeds).map(|seed| (*place, seed)))
             .collect();

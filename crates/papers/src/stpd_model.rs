@@ -38,7 +38,7 @@ pub struct Loop {
 
 /// State of the loop before time 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Start {
+pub enum LoopStart {
     /// No arrivals and an empty queue, as in the thesis's z-transforms.
     Rest,
     /// One packet arrives per packet time and one waits.
@@ -57,10 +57,10 @@ impl Loop {
     }
 
     /// Arrivals per packet time, a(0) to a(steps - 1), of the thesis's model; a packet is lost at time `loss`.
-    pub fn arrivals(&self, start: Start, loss: Option<usize>, steps: usize) -> Vec<f64> {
+    pub fn arrivals(&self, start: LoopStart, loss: Option<usize>, steps: usize) -> Vec<f64> {
         let (before, reference) = match start {
-            Start::Rest => (0.0, 0.0),
-            Start::Equilibrium => (1.0, 1.0),
+            LoopStart::Rest => (0.0, 0.0),
+            LoopStart::Equilibrium => (1.0, 1.0),
         };
         let mut arrivals: Vec<f64> = Vec::with_capacity(steps);
         let mut errors: Vec<f64> = Vec::with_capacity(steps);
@@ -80,7 +80,7 @@ impl Loop {
     }
 
     /// The share of the link that is used if one of `k` packets is lost, in the middle of them (equation 4.19).
-    pub fn throughput(&self, start: Start, k: usize) -> f64 {
+    pub fn throughput(&self, start: LoopStart, k: usize) -> f64 {
         let arrivals = self.arrivals(start, Some(k / 2), k);
         arrivals.iter().map(|a| a.min(1.0)).sum::<f64>() / k.max(1) as f64
     }
@@ -113,7 +113,7 @@ impl Loop {
         }
         let mut steps = 1_000;
         while steps <= MAX_SETTLING {
-            let arrivals = self.arrivals(Start::Equilibrium, Some(0), steps);
+            let arrivals = self.arrivals(LoopStart::Equilibrium, Some(0), steps);
             let away = arrivals.iter().rposition(|a| (a - 1.0).abs() > SETTLED);
             let settled = away.map_or(0, |at| at + 1);
             if settled < steps / 2 {

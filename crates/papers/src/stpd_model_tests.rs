@@ -25,7 +25,7 @@ fn the_recursion_is_the_closed_form() {
         };
         a.push(2.0 * at(1) - at(2) + (kp + kd) * v(m) - kd * v(m + 1));
     }
-    let ours = s0(EXCHANGED).arrivals(Start::Rest, Some(p), steps);
+    let ours = s0(EXCHANGED).arrivals(LoopStart::Rest, Some(p), steps);
     for (n, (x, y)) in ours.iter().zip(&a).enumerate() {
         assert!((x - y).abs() < 1e-9, "a({n}): {x}, by 4.17 {y}");
     }
@@ -44,14 +44,14 @@ fn the_printed_poles_belong_to_the_gains_exchanged() {
 
 #[test]
 fn a_loss_is_answered_after_a_round_trip_and_forgotten() {
-    let a = s0(EXCHANGED).arrivals(Start::Equilibrium, Some(10), 200);
+    let a = s0(EXCHANGED).arrivals(LoopStart::Equilibrium, Some(10), 200);
     assert!(a[..13].iter().all(|x| *x == 1.0), "news takes a round trip");
     assert!((a[13] - 1.401).abs() < 1e-12, "kp + kd");
     let peak = (0..200).max_by(|i, j| a[*i].total_cmp(&a[*j])).unwrap();
     assert_eq!(peak, 15);
     assert!((a[199] - 1.0).abs() < 1e-3);
     assert_eq!(s0(EXCHANGED).settling_time(), Some(32));
-    let diverges = s0(PRINTED).arrivals(Start::Equilibrium, Some(10), 200);
+    let diverges = s0(PRINTED).arrivals(LoopStart::Equilibrium, Some(10), 200);
     assert!(diverges.iter().any(|x| x.abs() > 1e6));
     assert_eq!(s0(PRINTED).largest_loss_rate(), None);
 }
@@ -69,10 +69,10 @@ fn the_stability_limit_is_the_closed_form() {
 
 #[test]
 fn fewer_losses_leave_more_throughput() {
-    let of = |k| s0(EXCHANGED).throughput(Start::Equilibrium, k);
+    let of = |k| s0(EXCHANGED).throughput(LoopStart::Equilibrium, k);
     assert!((of(100) - 0.966).abs() < 1e-3, "{}", of(100));
     assert!((of(1000) - 0.9966).abs() < 1e-4, "{}", of(1000));
     assert!(of(30) < of(100) && of(10_000) < 1.0);
-    let from_rest = s0(EXCHANGED).throughput(Start::Rest, 100);
+    let from_rest = s0(EXCHANGED).throughput(LoopStart::Rest, 100);
     assert!((from_rest - 0.914).abs() < 1e-3, "{from_rest}");
 }

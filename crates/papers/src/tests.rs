@@ -1,15 +1,15 @@
 use super::experiment::{self, Claim};
-use super::interval::{Interval, Known, Place, digits, place, shown};
+use super::interval::{IntervalPosition, UncertainValue, Uncertainty, digits, place, shown};
 use super::judge::{self, Verdict};
-use super::measured::Measured;
+use super::measured::MeasuredValue;
 use super::models::{friendly, mathis, pftk, slow_start_time};
 use super::quantity::Quantity;
 use super::run;
-use super::sample::Sample;
+use super::sample::SimulationSample;
 use super::stat::{Stat, binned};
 use super::{page, panel, varied};
 use narrows_lab::outcome::Estimate;
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -17,8 +17,8 @@ fn root() -> PathBuf {
 }
 
 /// A window that saws between 10 and 20 over 10 s, sampled every second.
-fn table(name: &str) -> Table {
-    Table {
+fn table(name: &str) -> SeriesTable {
+    SeriesTable {
         kind: "flow",
         name: name.into(),
         group: "main".into(),
@@ -35,7 +35,10 @@ fn quantity(text: &str) -> Quantity {
 }
 
 fn leaf(text: &str) -> f64 {
-    let sample = Sample { series: vec![table("main.0"), table("main.1")], ..Sample::default() };
+    let sample = SimulationSample {
+        series: vec![table("main.0"), table("main.1")],
+        ..SimulationSample::default()
+    };
     quantity(text).leaf(&sample)
 }
 
@@ -67,7 +70,7 @@ fn a_measure_against_a_level_counts_runs() {
     let took = |seconds: f64| {
         let mut values = vec![f64::NAN; narrows_lab::measure::MEASURES.len()];
         values[at] = seconds;
-        Sample { groups: vec![("main".into(), values)], ..Sample::default() }
+        SimulationSample { groups: vec![("main".into(), values)], ..SimulationSample::default() }
     };
     let slow = quantity("measure = 'completion_s'\nstat = 'fraction_above'\nlevel = 11");
     assert_eq!(slow.leaf(&took(12.0)), 1.0);
@@ -195,8 +198,8 @@ fn claim(why: &str) -> Claim {
     toml::from_str(&text).unwrap()
 }
 
-fn measured(mean: f64, ci95: Option<f64>) -> Measured {
-    Measured { value: Estimate { mean, ci95 }.into(), seeds: 1 }
+fn measured(mean: f64, ci95: Option<f64>) -> MeasuredValue {
+    MeasuredValue { value: Estimate { mean, ci95 }.into(), seeds: 1 }
 }
 
 #[test]
@@ -241,15 +244,20 @@ fn numbers_are_rounded_as_their_interval_deserves() {
 /// one.
 #[test]
 fn an_uneven_interval_is_printed_by_its_ends() {
-    let share = |value, low, high| Known { value, interval: Interval::Between(low, high) };
+    let share =
+        |value, low, high| UncertainValue { value, interval: Uncertainty::Between(low, high) };
     assert_eq!(shown(share(1.0, 0.83887, 1.0), "of runs"), "1 (0.838 to 1) of runs");
     assert_eq!(shown(share(0.3, 0.1077, 0.60321), ""), "0.3 (0.107 to 0.604)");
     assert_eq!(shown(share(0.0, 0.0, 0.16113), ""), "0 (0 to 0.162)");
     assert_eq!(shown(share(2.0, 2.0, 2.0), "s"), "2 s", "all runs are the same");
     let at_least = |low| (Some(low), None);
-    assert_eq!(place(at_least(0.838), share(1.0, 0.83887, 1.0)), Place::Inside);
-    assert_eq!(place(at_least(0.8385), share(1.0, 0.83887, 1.0)), Place::Across, "as printed");
-    assert_eq!(place(at_least(0.61), share(0.3, 0.1077, 0.60321)), Place::Outside);
+    assert_eq!(place(at_least(0.838), share(1.0, 0.83887, 1.0)), IntervalPosition::Inside);
+    assert_eq!(
+        place(at_least(0.8385), share(1.0, 0.83887, 1.0)),
+        IntervalPosition::Across,
+        "as printed"
+    );
+    assert_eq!(place(at_least(0.61), share(0.3, 0.1077, 0.60321)), IntervalPosition::Outside);
 }
 
 #[test]
@@ -298,7 +306,7 @@ fn what_is_published_is_judged_by_its_digits() {
     let mut rows = 0;
     for folder in experiment::folders(&root()).unwrap() {
         let Ok(text) = std::fs::read_to_string(folder.join("result.json")) else { continue };
-        for j in serde_json::from_str::<Vec<judge::Judged>>(&text).unwrap() {
+        for j in serde_json::from_str::<Vec<judge::CheckedClaim>>(&text).unwrap() {
             let ends = numbers(&j.accepted);
             let (min, max) = match (&j.accepted, ends.as_slice()) {
                 (a, _) if a.ends_with(" in at least 0.9 of runs") => (0.9, f64::INFINITY),

@@ -1,7 +1,7 @@
 //! Checks the generated pages independently of `judge` and `interval`: the result of each claim must follow from the
 //! printed range and the printed interval.
 
-use narrows_papers::{Judged, Verdict, page};
+use narrows_papers::{CheckedClaim, Verdict, page};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ fn interval(text: &str) -> Option<(f64, f64)> {
 }
 
 /// What is wrong with a row, if anything is.
-fn fault(row: &Judged) -> Option<String> {
+fn fault(row: &CheckedClaim) -> Option<String> {
     let Some((min, max)) = accepted(&row.accepted).filter(|r| r.0 <= r.1) else {
         return Some(format!("'{}' is no range", row.accepted));
     };
@@ -81,7 +81,7 @@ fn experiments() -> Vec<PathBuf> {
     all.filter(|folder| folder.join("result.json").exists()).collect()
 }
 
-fn rows(folder: &Path) -> Vec<Judged> {
+fn rows(folder: &Path) -> Vec<CheckedClaim> {
     serde_json::from_str(&fs::read_to_string(folder.join("result.json")).unwrap()).unwrap()
 }
 
@@ -95,7 +95,7 @@ fn every_published_verdict_follows_from_its_interval() {
         let found = rows(&folder);
         seen += found.len();
         let id = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let of = |row: &Judged| fault(row).map(|f| format!("{id}: {}: {f}", row.claim));
+        let of = |row: &CheckedClaim| fault(row).map(|f| format!("{id}: {}: {f}", row.claim));
         faults.extend(found.iter().filter_map(of));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -112,8 +112,8 @@ fn every_page_shows_the_verdicts_of_its_results() {
     }
 }
 
-fn row(accepted: &str, ours: &str, verdict: Verdict) -> Judged {
-    Judged {
+fn row(accepted: &str, ours: &str, verdict: Verdict) -> CheckedClaim {
+    CheckedClaim {
         claim: "c".into(),
         stated: "s".into(),
         accepted: accepted.into(),
@@ -148,7 +148,7 @@ fn false_rows_are_found() {
             assert_eq!(found.is_none(), holds, "{accepted}, {ours}, {verdict}: {found:?}");
         }
     }
-    let silent = Judged { why: None, ..row("at least 2", "1", Differs) };
+    let silent = CheckedClaim { why: None, ..row("at least 2", "1", Differs) };
     assert!(fault(&silent).is_some(), "no reason");
     for (accepted, ours) in
         [("anything", "1"), ("1 to 2", "-"), ("1 to 2", "1 (1 to "), ("2 to 1", "1")]

@@ -1,6 +1,6 @@
 //! Files of keys: the clients that a server admits, and the servers that a client has connected to.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::{key, text_file};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ impl AllowList {
     pub fn not_empty(&self) -> Result<(), Error> {
         if self.is_empty() {
             let line = "--clients: the list has no key, so no client could connect";
-            return Err(Error::new(Kind::Input, line));
+            return Err(Error::new(ErrorKind::Input, line));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Outcome of comparing a server's key with the stored one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Known {
+pub enum KeyCheck {
     /// The stored key is the same.
     Same,
     /// No key was stored; this one is stored now.
@@ -116,18 +116,18 @@ impl KnownServers {
     ///
     /// # Errors
     /// The stored key is another one, or the file cannot be read or written.
-    pub fn check(&self, server: &str, found: &PublicKey) -> Result<Known, Error> {
+    pub fn check(&self, server: &str, found: &PublicKey) -> Result<KeyCheck, Error> {
         match self.get(server)? {
-            Some(known) if known == *found => Ok(Known::Same),
+            Some(known) if known == *found => Ok(KeyCheck::Same),
             Some(_) => Err(Error::new(
-                Kind::WrongKey,
+                ErrorKind::WrongKey,
                 format!(
                     "{server} has another key than before ({} now): either it was set up anew or \
                      somebody stands in its place; if you know why, say narrows key --forget {server}",
                     key::text(found)
                 ),
             )),
-            None => self.add(server, found).map(|()| Known::New),
+            None => self.add(server, found).map(|()| KeyCheck::New),
         }
     }
 
@@ -171,7 +171,9 @@ pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
     for (number, line) in lines(text) {
         let place = || format!("line {number}");
         let Some((name, rest)) = line.split_once(char::is_whitespace) else {
-            return Err(Error::new(Kind::Input, "a line has the form host:port KEY").at(&place()));
+            return Err(
+                Error::new(ErrorKind::Input, "a line has the form host:port KEY").at(&place())
+            );
         };
         let known = key::read(rest.trim()).map_err(|e| e.at(&place()))?;
         if name == server {

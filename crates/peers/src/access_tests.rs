@@ -4,16 +4,16 @@ use super::*;
 fn a_server_is_pinned_at_first_and_a_changed_key_is_refused_until_it_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let known = KnownServers::at(folder.path().join("new/known_servers"));
-    assert_eq!(known.check("a:1", &[1; 32]).unwrap(), Known::New);
-    assert_eq!(known.check("b:1", &[2; 32]).unwrap(), Known::New);
-    assert_eq!(known.check("a:1", &[1; 32]).unwrap(), Known::Same);
+    assert_eq!(known.check("a:1", &[1; 32]).unwrap(), KeyCheck::New);
+    assert_eq!(known.check("b:1", &[2; 32]).unwrap(), KeyCheck::New);
+    assert_eq!(known.check("a:1", &[1; 32]).unwrap(), KeyCheck::Same);
     let e = known.check("a:1", &[3; 32]).unwrap_err();
-    assert_eq!(e.kind, Kind::WrongKey);
+    assert_eq!(e.kind, ErrorKind::WrongKey);
     assert!(e.line.contains("narrows key --forget a:1"), "{e}");
     assert!(known.forget("a:1").unwrap());
     assert!(!known.forget("a:1").unwrap());
-    assert_eq!(known.check("a:1", &[3; 32]).unwrap(), Known::New);
-    assert_eq!(known.check("b:1", &[2; 32]).unwrap(), Known::Same);
+    assert_eq!(known.check("a:1", &[3; 32]).unwrap(), KeyCheck::New);
+    assert_eq!(known.check("b:1", &[2; 32]).unwrap(), KeyCheck::Same);
 }
 
 #[cfg(unix)]

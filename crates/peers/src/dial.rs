@@ -2,7 +2,7 @@
 //! error tells whether another attempt may succeed. The caller defines the content of the connections.
 
 use crate::key::{self, Identity};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 use narrows_base::Duration;
 use narrows_net::tap::Tap;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, Options};
@@ -38,7 +38,7 @@ pub struct Peer {
 
 /// Error texts of the application for peers that do not match.
 #[derive(Clone, Copy, Debug)]
-pub struct Words {
+pub struct DialWords {
     /// The peer's allow list lacks this end's key; the key follows the text.
     pub stranger: &'static str,
     /// The peer uses another application protocol. If `None`, the error names both protocols.
@@ -49,14 +49,14 @@ pub struct Words {
 pub struct Dial {
     /// The peer to connect to.
     pub peer: Peer,
-    words: Words,
+    words: DialWords,
     /// The expected key.
     key: Mutex<Option<PublicKey>>,
 }
 
 impl Dial {
     /// Makes no connection yet.
-    pub fn new(peer: Peer, words: Words) -> Dial {
+    pub fn new(peer: Peer, words: DialWords) -> Dial {
         let key = Mutex::new(peer.key);
         Dial { peer, words, key }
     }
@@ -64,15 +64,15 @@ impl Dial {
     /// The error for a host name without an address.
     pub fn no_such_host(&self) -> Error {
         let host = crate::error::shown(&self.peer.host);
-        Error::new(Kind::Unreachable, format!("{host}: no such host"))
+        Error::new(ErrorKind::Unreachable, format!("{host}: no such host"))
     }
 
     /// An endpoint at a local address and a free port.
     ///
     /// # Errors
-    /// [`Kind::Local`]: the system provides no socket.
+    /// [`ErrorKind::Local`]: the system provides no socket.
     pub fn endpoint(&self, at: IpAddr, config: &ConnectionConfig) -> Result<Endpoint, Error> {
-        let local = |e: String| Error::new(Kind::Local, e);
+        let local = |e: String| Error::new(ErrorKind::Local, e);
         let ours = StaticKey::new(*self.peer.identity.private());
         let ours = ours.map_err(|e| local(e.to_string()))?;
         let options = Options::client(ours, config.clone()).tapped(self.peer.tap.clone());
@@ -95,7 +95,7 @@ impl Dial {
         let connected = endpoint.connect(address, how).await;
         let connection = connected.map_err(|e| self.failure(&e))?;
         if expected.is_none() {
-            let cut = || Error::new(Kind::Unreachable, "the connection was cut");
+            let cut = || Error::new(ErrorKind::Unreachable, "the connection was cut");
             let found = connection.peer_key().ok_or_else(cut)?;
             (self.peer.judge)(&found)?;
             *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
@@ -109,23 +109,23 @@ impl Dial {
             NetError::Refused { .. } => {
                 let own = key::text(self.peer.identity.public());
                 let line = format!("{}: its list of clients lacks {own}", self.words.stranger);
-                (Kind::Refused, line)
+                (ErrorKind::Refused, line)
             }
             NetError::WrongKey { address, found, .. } => {
                 let found = key::text(found);
                 let line = format!("{address} has another key than expected ({found} now)");
-                (Kind::WrongKey, line)
+                (ErrorKind::WrongKey, line)
             }
             NetError::NoCommonProtocol { .. } => {
                 let line = self.words.other_protocol.map(str::to_string);
-                (Kind::Version, line.unwrap_or_else(|| e.to_string()))
+                (ErrorKind::Version, line.unwrap_or_else(|| e.to_string()))
             }
             NetError::Version { .. } | NetError::UnknownProtocol { .. } => {
-                (Kind::Version, e.to_string())
+                (ErrorKind::Version, e.to_string())
             }
-            NetError::Busy { .. } => (Kind::Busy, e.to_string()),
-            NetError::System(_) | NetError::TooMany => (Kind::Local, e.to_string()),
-            _ => (Kind::Unreachable, e.to_string()),
+            NetError::Busy { .. } => (ErrorKind::Busy, e.to_string()),
+            NetError::System(_) | NetError::TooMany => (ErrorKind::Local, e.to_string()),
+            _ => (ErrorKind::Unreachable, e.to_string()),
         };
         Error::new(kind, line)
     }
@@ -134,13 +134,14 @@ impl Dial {
     /// refusal may arrive after the handshake has completed at this end.
     pub fn refusal(&self, closed: &NetError) -> Option<Error> {
         let why = self.failure(closed);
-        matches!(why.kind, Kind::Refused | Kind::Version | Kind::WrongKey).then_some(why)
+        matches!(why.kind, ErrorKind::Refused | ErrorKind::Version | ErrorKind::WrongKey)
+            .then_some(why)
     }
 }
 
 /// Whether a later [attempt](Dial::connect) may succeed after this error.
 pub fn may_pass(e: &Error) -> bool {
-    matches!(e.kind, Kind::Unreachable | Kind::Busy)
+    matches!(e.kind, ErrorKind::Unreachable | ErrorKind::Busy)
 }
 
 /// The unspecified address of this address's family.

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 
-/// Kinds of errors.
+/// Classes of failures; each has its exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// The user's input is wrong.
     Input,
     /// No such file or folder.
@@ -53,32 +53,32 @@ pub enum Kind {
     Local,
 }
 
-impl Kind {
+impl ErrorKind {
     /// A word for counters.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Input => "input",
-            Kind::NotFound => "not_found",
-            Kind::Denied => "denied",
-            Kind::WrongType => "wrong_type",
-            Kind::BadPath => "bad_path",
-            Kind::ReadOnly => "read_only",
-            Kind::Full => "full",
-            Kind::Changed => "changed",
-            Kind::Corrupt => "corrupt",
-            Kind::Version => "version",
-            Kind::Protocol => "protocol",
-            Kind::Busy => "busy",
-            Kind::Refused => "not_listed",
-            Kind::Superseded => "superseded",
-            Kind::Exists => "exists",
-            Kind::TooLarge => "too_large",
-            Kind::Remote => "remote",
-            Kind::WrongKey => "wrong_key",
-            Kind::Unreachable => "unreachable",
-            Kind::Cut => "cut",
-            Kind::Interrupted => "interrupted",
-            Kind::Local => "local",
+            ErrorKind::Input => "input",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::Denied => "denied",
+            ErrorKind::WrongType => "wrong_type",
+            ErrorKind::BadPath => "bad_path",
+            ErrorKind::ReadOnly => "read_only",
+            ErrorKind::Full => "full",
+            ErrorKind::Changed => "changed",
+            ErrorKind::Corrupt => "corrupt",
+            ErrorKind::Version => "version",
+            ErrorKind::Protocol => "protocol",
+            ErrorKind::Busy => "busy",
+            ErrorKind::Refused => "not_listed",
+            ErrorKind::Superseded => "superseded",
+            ErrorKind::Exists => "exists",
+            ErrorKind::TooLarge => "too_large",
+            ErrorKind::Remote => "remote",
+            ErrorKind::WrongKey => "wrong_key",
+            ErrorKind::Unreachable => "unreachable",
+            ErrorKind::Cut => "cut",
+            ErrorKind::Interrupted => "interrupted",
+            ErrorKind::Local => "local",
         }
     }
 }
@@ -88,32 +88,32 @@ impl Kind {
 #[non_exhaustive]
 pub struct Error {
     /// Category, for programs.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// Text without a line end, for people.
     pub line: String,
 }
 
 impl Error {
     /// An error with this text.
-    pub fn new(kind: Kind, line: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, line: impl Into<String>) -> Error {
         Error { kind, line: line.into() }
     }
 
     /// A system call on a file failed. `what` names the file.
     pub fn file(what: &str, e: &io::Error) -> Error {
         let kind = match e.kind() {
-            io::ErrorKind::NotFound => Kind::NotFound,
-            io::ErrorKind::PermissionDenied => Kind::Denied,
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => ErrorKind::Denied,
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Kind::Full,
-            io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => Kind::WrongType,
-            _ => Kind::Local,
+            | io::ErrorKind::FileTooLarge => ErrorKind::Full,
+            io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => ErrorKind::WrongType,
+            _ => ErrorKind::Local,
         };
         let why = match kind {
-            Kind::NotFound => "no such file or folder".to_string(),
-            Kind::Denied => "permission denied".to_string(),
-            Kind::Full => "the disk is full".to_string(),
+            ErrorKind::NotFound => "no such file or folder".to_string(),
+            ErrorKind::Denied => "permission denied".to_string(),
+            ErrorKind::Full => "the disk is full".to_string(),
             _ => plain(&e.to_string()),
         };
         Error { kind, line: format!("{what}: {why}") }
@@ -124,7 +124,7 @@ impl Error {
         let why = plain(&e.to_string());
         let line =
             format!("the system starts no more threads ({why}): raise ulimit -u or the pids limit");
-        Error::new(Kind::Local, line)
+        Error::new(ErrorKind::Local, line)
     }
 
     /// Reading from or writing to the peer failed.
@@ -135,17 +135,17 @@ impl Error {
         {
             return *ours;
         }
-        Error::new(Kind::Cut, format!("the connection was cut ({})", plain(&text)))
+        Error::new(ErrorKind::Cut, format!("the connection was cut ({})", plain(&text)))
     }
 
     /// The user stopped the transfer.
     pub fn interrupted() -> Error {
-        Error::new(Kind::Interrupted, "interrupted")
+        Error::new(ErrorKind::Interrupted, "interrupted")
     }
 
     /// The peer violated the protocol; `what` it sent is shown to the user.
     pub fn protocol(what: &str) -> Error {
-        Error::new(Kind::Protocol, format!("the peer does not keep to the protocol: {what}"))
+        Error::new(ErrorKind::Protocol, format!("the peer does not keep to the protocol: {what}"))
     }
 
     /// The same error with its place in front.

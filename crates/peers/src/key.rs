@@ -1,6 +1,6 @@
 //! The identity of an endpoint: an X25519 key pair in a file, created at first use. Also the text form of public keys.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::text_file;
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
 use narrows_wire::Suite;
@@ -25,7 +25,8 @@ impl Identity {
     /// # Errors
     /// The cryptographic library refuses the key, which does not occur.
     pub fn new(private: [u8; 32]) -> Result<Identity, Error> {
-        let key = StaticKey::new(private).map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+        let key =
+            StaticKey::new(private).map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
         Ok(Identity { private, public: *key.public() })
     }
 
@@ -35,8 +36,9 @@ impl Identity {
     /// The system provides no random bytes.
     pub fn generate() -> Result<Identity, Error> {
         let mut private = [0; 32];
-        getrandom::fill(&mut private)
-            .map_err(|e| Error::new(Kind::Local, format!("the system gives no randomness: {e}")))?;
+        getrandom::fill(&mut private).map_err(|e| {
+            Error::new(ErrorKind::Local, format!("the system gives no randomness: {e}"))
+        })?;
         Identity::new(private)
     }
 
@@ -73,7 +75,7 @@ impl Identity {
         let private = private.ok_or_else(|| {
             let line =
                 format!("{what}: is not a key file of narrows; move it away and a new one is made");
-            Error::new(Kind::Input, line)
+            Error::new(ErrorKind::Input, line)
         })?;
         Identity::new(private)
     }
@@ -137,7 +139,7 @@ fn only_owner(path: &Path) -> Result<(), Error> {
     }
     let what = path.display();
     let line = format!("{what}: others may read this private key; say chmod 600 {what}");
-    Err(Error::new(Kind::Denied, line))
+    Err(Error::new(ErrorKind::Denied, line))
 }
 #[cfg(not(unix))]
 fn only_owner(_: &Path) -> Result<(), Error> {
@@ -167,7 +169,7 @@ pub fn read(text: &str) -> Result<PublicKey, Error> {
         // Not quoted: a file that is named by mistake may hold secrets.
         let found = text.chars().count();
         Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             format!(
                 "not a key: {found} characters, not the 52 letters and digits that `narrows key` prints"
             ),
@@ -192,8 +194,9 @@ pub fn suite() -> Suite {
 /// The environment names no home folder.
 pub fn config_folder() -> Result<PathBuf, Error> {
     use etcetera::BaseStrategy;
-    let base = etcetera::choose_base_strategy()
-        .map_err(|e| Error::new(Kind::Local, format!("no folder for the configuration: {e}")))?;
+    let base = etcetera::choose_base_strategy().map_err(|e| {
+        Error::new(ErrorKind::Local, format!("no folder for the configuration: {e}"))
+    })?;
     Ok(base.config_dir().join("narrows"))
 }
 

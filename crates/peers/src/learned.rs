@@ -2,7 +2,7 @@
 //! small TOML file with a table per peer: `host:port` of a server, or the key and address of a server's client.
 
 use crate::access::replace;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::text_file;
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
@@ -163,7 +163,7 @@ impl Delivered {
 
 /// The file. Within a process one thread at a time changes it; of two processes the later write wins.
 #[derive(Debug)]
-pub struct Learned {
+pub struct LearnedPaths {
     path: PathBuf,
     writing: Mutex<()>,
     /// The parsed content, with the file's time and size.
@@ -173,10 +173,10 @@ pub struct Learned {
 type Stamp = (SystemTime, u64);
 type Places = BTreeMap<String, MeasuredPath>;
 
-impl Learned {
+impl LearnedPaths {
     /// The file at this path, which need not exist.
-    pub fn at(path: PathBuf) -> Learned {
-        Learned { path, writing: Mutex::new(()), read: Mutex::new(None) }
+    pub fn at(path: PathBuf) -> LearnedPaths {
+        LearnedPaths { path, writing: Mutex::new(()), read: Mutex::new(None) }
     }
 
     fn load(&self) -> Result<BTreeMap<String, MeasuredPath>, Error> {
@@ -208,7 +208,7 @@ impl Learned {
     /// removed (RFC 9959 section 3.5).
     ///
     /// # Errors
-    /// As [`Learned::keep`].
+    /// As [`LearnedPaths::keep`].
     pub fn end(
         &self,
         place: &str,
@@ -239,14 +239,17 @@ impl Learned {
     /// oldest ones above the limits.
     ///
     /// # Errors
-    /// As [`Learned::get`], or the file cannot be written.
+    /// As [`LearnedPaths::get`], or the file cannot be written.
     pub fn keep(&self, place: &str, found: MeasuredPath) -> Result<(), Error> {
         self.keep_at(now(), place, found)
     }
 
     fn keep_at(&self, now: u64, place: &str, found: MeasuredPath) -> Result<(), Error> {
         if !found.is_sane() {
-            return Err(Error::new(Kind::Local, format!("{place}: what was measured is no path")));
+            return Err(Error::new(
+                ErrorKind::Local,
+                format!("{place}: what was measured is no path"),
+            ));
         }
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = self.load()?;
@@ -271,7 +274,8 @@ impl Learned {
     fn write(&self, all: &Places) -> Result<(), Error> {
         let stored: BTreeMap<&String, StoredPath> =
             all.iter().map(|(name, path)| (name, path.into())).collect();
-        let text = toml::to_string(&stored).map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+        let text =
+            toml::to_string(&stored).map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
         replace(&self.path, &text)
     }
 
@@ -298,7 +302,7 @@ fn now() -> u64 {
 pub fn read(text: &str) -> Result<BTreeMap<String, MeasuredPath>, Error> {
     let bad = |why: &str| {
         let why = why.lines().next().unwrap_or_default();
-        Error::new(Kind::Input, crate::error::shown(why))
+        Error::new(ErrorKind::Input, crate::error::shown(why))
     };
     let all: BTreeMap<String, StoredPath> =
         toml::from_str(text).map_err(|e| bad(&e.to_string()))?;

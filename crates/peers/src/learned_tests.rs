@@ -5,9 +5,9 @@ fn path(mbit: f64) -> MeasuredPath {
     MeasuredPath::from(PathHints { rate: Some(rate), rtt: Some(rtt), loss: None })
 }
 
-fn in_folder() -> (tempfile::TempDir, Learned) {
+fn in_folder() -> (tempfile::TempDir, LearnedPaths) {
     let folder = tempfile::tempdir().unwrap();
-    let learned = Learned::at(folder.path().join("paths.toml"));
+    let learned = LearnedPaths::at(folder.path().join("paths.toml"));
     (folder, learned)
 }
 

@@ -22,7 +22,7 @@ pub mod settings;
 pub mod text_file;
 pub mod tokens;
 
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use key::Identity;
 
 #[cfg(test)]

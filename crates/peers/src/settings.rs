@@ -1,6 +1,6 @@
 //! Reads TOML files with the settings of a command's flags.
 
-use crate::error::{Error, Kind, shown};
+use crate::error::{Error, ErrorKind, shown};
 use crate::text_file;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn load(path: &Path) -> Result<Vec<Setting>, Error> {
 fn read(text: &str) -> Result<Vec<Setting>, Error> {
     let line = |at: usize| 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
     let bad = |at: usize, why: &str| {
-        Error::new(Kind::Input, format!("line {}: {}", line(at), shown(why)))
+        Error::new(ErrorKind::Input, format!("line {}: {}", line(at), shown(why)))
     };
     let all: BTreeMap<Spanned<String>, Value> = toml::from_str(text).map_err(|e| {
         let why: Vec<&str> = e.message().lines().collect();
@@ -85,7 +85,7 @@ mod tests {
             ("[[", "line 1"),
         ] {
             let e = read(text).unwrap_err();
-            assert!(e.kind == Kind::Input && e.line.starts_with(line), "{e}");
+            assert!(e.kind == ErrorKind::Input && e.line.starts_with(line), "{e}");
             assert!(!e.line.contains(['\n', '\u{1b}']), "{e}");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::access::{AllowList, KnownServers};
 use crate::key::Identity;
-use crate::learned::Learned;
+use crate::learned::LearnedPaths;
 use crate::text_file::{SHORT, read};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn a_file_without_an_end_is_refused() {
         AllowList::load(zeros).err(),
         KnownServers::at(zeros.into()).get("a:1").err(),
         Identity::load_or_make(zeros).err(),
-        Learned::at(zeros.into()).get("a:1").err(),
+        LearnedPaths::at(zeros.into()).get("a:1").err(),
     ];
     for e in refused {
         let e = e.expect("refused").to_string();
@@ -34,7 +34,7 @@ fn errors_do_not_show_lines_of_other_files() {
         AllowList::load(&file).err(),
         KnownServers::at(file.clone()).get("a:1").err(),
         Identity::load_or_make(&file).err(),
-        Learned::at(file.clone()).get("a:1").err(),
+        LearnedPaths::at(file.clone()).get("a:1").err(),
     ] {
         let e = e.expect("refused").to_string();
         assert!(!e.contains("secret") && !e.contains("root:"), "{e}");

@@ -33,7 +33,7 @@ use narrows_congestion::{
     Ack, CongestionEvent, Controller, ControllerEntry, Environment, Feedback, PacketOutcome,
     PathEvent, PathHints, ReceiverSide, Requirements, SendLimits, bounded, positive, variables,
 };
-use receiver::Receiver;
+use receiver::LimdReceiver;
 
 /// Bounded LIMD.
 pub const ENTRY: ControllerEntry =
@@ -149,12 +149,12 @@ fn with_rise(rise: Rise, environment: &Environment) -> Box<dyn Controller> {
 
 /// Builds the receiver side.
 fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
-    Box::new(Receiver::new(settings.choice("notify") == "on"))
+    Box::new(LimdReceiver::new(settings.choice("notify") == "on"))
 }
 
 /// Builds the receiver side for a channel of the flow's own, on which no trip times are reported.
 fn receiver_lasthop(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
-    Box::new(Receiver::new(false))
+    Box::new(LimdReceiver::new(false))
 }
 
 /// How the rate rises.

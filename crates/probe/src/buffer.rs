@@ -1,10 +1,10 @@
 //! The buffer: a load 1.2 times the rate until a queue overflows, stopped at the first burst of losses.
 
 use crate::ecn::CE;
-use crate::loss::Loss;
+use crate::loss::RandomLoss;
 use crate::rate::{FULL_BYTES, MAX_EXCESS};
-use crate::statistics::{Interval, quantile};
-use crate::train::{Observed, Purpose, Train};
+use crate::statistics::{ConfidenceInterval, quantile};
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::Duration;
 
 /// Losses are counted among this many latest packets.
@@ -18,7 +18,7 @@ const FEWEST_RUNS: f64 = 5.0;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Buffer {
     /// Capacity in packets of 1200 bytes. The upper end is infinite if no overflow was observed.
-    pub packets: Interval,
+    pub packets: ConfidenceInterval,
     /// Whether packets were dropped before it was full: queue management acts.
     pub managed: bool,
 }
@@ -71,12 +71,12 @@ impl OverflowWatch {
 }
 
 /// Runs of lost packets per packet without an overflow.
-fn usual_runs(loss: &Loss, share: f64) -> f64 {
+fn usual_runs(loss: &RandomLoss, share: f64) -> f64 {
     share * (1.0 - share) / loss.burst.unwrap_or(1.0)
 }
 
 /// The runs among the last 48 packets at which such a train stops, given the path's own losses.
-pub(crate) fn stop_at(loss: &Loss) -> u8 {
+pub(crate) fn stop_at(loss: &RandomLoss) -> u8 {
     (FEWEST_RUNS + 2.0 * f64::from(WINDOW) * usual_runs(loss, loss.share.value)) as u8
 }
 
@@ -92,10 +92,10 @@ pub(crate) fn train(rate: f64, longest: Duration, bytes: u64) -> Option<Train> {
 /// Estimates the buffer from the train. `empty` is the usual delay without a queue of a packet of zero length, in
 /// seconds by the same two clocks. `marked`: the queue marks packets, by ECN.
 pub(crate) fn read(
-    observed: &Observed,
+    observed: &TrainObservation,
     rate: f64,
     empty: f64,
-    loss: &Loss,
+    loss: &RandomLoss,
     marked: bool,
 ) -> Option<Buffer> {
     let transmission = f64::from(FULL_BYTES) * 8.0 / rate;
@@ -118,20 +118,20 @@ pub(crate) fn read(
     let late = lost.iter().filter(|i| **i + WINDOW as usize >= last).count();
     let overflows = late >= usize::from(stop_at(loss));
     if marked {
-        return Some(Buffer { packets: Interval::at_least(reached), managed: true });
+        return Some(Buffer { packets: ConfidenceInterval::at_least(reached), managed: true });
     }
     if !overflows && lost.len() as f64 <= 2.0 + 2.0 * usual {
-        return Some(Buffer { packets: Interval::at_least(reached), managed: false });
+        return Some(Buffer { packets: ConfidenceInterval::at_least(reached), managed: false });
     }
     // A full queue drops at one length throughout. A managed queue drops before it is full.
     let at_drops: Vec<f64> = lost.iter().map(|i| quantile(&near(*i), 0.9)).collect();
     let (early, level) = (quantile(&at_drops, 0.25), quantile(&at_drops, 1.0));
     if usual < 1.0 && early < 0.75 * level - 3.0 || early < 0.4 * level - 3.0 {
-        return Some(Buffer { packets: Interval::at_least(reached), managed: true });
+        return Some(Buffer { packets: ConfidenceInterval::at_least(reached), managed: true });
     }
     let full = quantile(&at_drops, 0.75);
     let error = (0.05 * full).max(1.5);
-    let packets = Interval { value: full, low: full - error, high: full + error };
+    let packets = ConfidenceInterval { value: full, low: full - error, high: full + error };
     Some(Buffer { packets, managed: false })
 }
 

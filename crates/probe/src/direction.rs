@@ -4,11 +4,11 @@ use crate::buffer::{self, Buffer, StopAt};
 use crate::ecn::Ecn;
 use crate::frames::MAX_PACKETS;
 use crate::idle::{self, IdleDelay};
-use crate::loss::{self, Loss};
-use crate::policer::{self, Policer};
+use crate::loss::{self, RandomLoss};
+use crate::policer::{self, PolicerFit};
 use crate::rate::{FULL_BYTES, RateSearch};
-use crate::statistics::{Interval, quantile};
-use crate::train::{Observed, Purpose, Train};
+use crate::statistics::{ConfidenceInterval, quantile};
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::Duration;
 
 /// The steady load, as a share of the rate.
@@ -37,17 +37,17 @@ pub struct Reordering {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Direction {
+pub(crate) struct DirectionProbe {
     rate: RateSearch,
     rate_done: bool,
     idle: Option<IdleDelay>,
     /// Steady loads in order: the first look, then a lower load if the first loses packets, and the second look.
-    loads: Vec<(Train, Observed)>,
-    fill: Option<(Train, Observed)>,
+    loads: Vec<(Train, TrainObservation)>,
+    fill: Option<(Train, TrainObservation)>,
     ecn: Ecn,
 }
 
-impl Direction {
+impl DirectionProbe {
     /// The next train of a phase. `left` is the time for it, without its round trip.
     pub fn next(&mut self, phase: Purpose, left: Duration, bytes: u64) -> Option<Train> {
         let train = match phase {
@@ -102,7 +102,7 @@ impl Direction {
     }
 
     /// Adds the observation of a train.
-    pub fn on_train(&mut self, train: &Train, observed: Observed) {
+    pub fn on_train(&mut self, train: &Train, observed: TrainObservation) {
         self.ecn.add(train, &observed);
         match train.purpose {
             Purpose::Open | Purpose::Rate => self.rate.on_train(train, &observed),
@@ -120,7 +120,7 @@ impl Direction {
         self.rate.interval().map(|i| i.value.max(1.0))
     }
     /// Rate in bits per second.
-    pub fn rate(&self) -> Option<Interval> {
+    pub fn rate(&self) -> Option<ConfidenceInterval> {
         self.rate.interval()
     }
     pub fn idle(&self) -> Option<IdleDelay> {
@@ -132,11 +132,11 @@ impl Direction {
         let bps = self.bps().unwrap_or(1.0);
         1.2 * jitter + 0.001 + SLACK_PACKETS * f64::from(FULL_BYTES) * 8.0 / bps
     }
-    fn count<'a>(&self, loads: impl Iterator<Item = &'a Observed>) -> Loss {
+    fn count<'a>(&self, loads: impl Iterator<Item = &'a TrainObservation>) -> RandomLoss {
         loss::count(loads, self.no_queue())
     }
     /// Losses of all loads below the policer's rate, if there is a policer.
-    pub fn loss(&self) -> Option<Loss> {
+    pub fn loss(&self) -> Option<RandomLoss> {
         self.loads.first()?;
         let most = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
         let below = self.loads.iter().filter(|(train, observed)| observed.load(train) <= most);
@@ -150,7 +150,7 @@ impl Direction {
         })
     }
     /// The policer, from a pair of loads of which the lower one lost less.
-    pub fn policer(&self) -> Option<Policer> {
+    pub fn policer(&self) -> Option<PolicerFit> {
         self.loads.windows(2).find_map(|pair| {
             let [(train, above), (after, below)] = pair else { return None };
             if after.purpose != Purpose::Below {

@@ -4,7 +4,7 @@
 //! device without ECN cleared the field, or a device with ECN marked it. The packets that left marked show whether
 //! marks pass.
 
-use crate::train::{Observed, Purpose, Train};
+use crate::train::{Purpose, Train, TrainObservation};
 
 /// Of an ECN field: capable, and marked.
 pub const ECT0: u8 = 2;
@@ -49,7 +49,7 @@ pub enum EcnVerdict {
 }
 
 impl Ecn {
-    pub(crate) fn add(&mut self, train: &Train, observed: &Observed) {
+    pub(crate) fn add(&mut self, train: &Train, observed: &TrainObservation) {
         let first_ce = train.packets.saturating_sub(train.ce) as usize;
         for (i, (arrived, field)) in observed.arrived.iter().zip(&observed.ecn).enumerate() {
             if arrived.is_none() {
@@ -109,8 +109,12 @@ mod tests {
         let gap = Duration::from_millis(12);
         let train = Train { purpose: Purpose::Idle, packets: 40, bytes: 200, gap, ce: 8 };
         let fields = (0..40).map(field).collect();
-        let observed =
-            Observed { sent: vec![0; 40], arrived: vec![Some(0); 40], ecn: fields, late: 0 };
+        let observed = TrainObservation {
+            sent: vec![0; 40],
+            arrived: vec![Some(0); 40],
+            ecn: fields,
+            late: 0,
+        };
         let mut ecn = Ecn::default();
         ecn.add(&train, &observed);
         ecn
@@ -136,7 +140,7 @@ mod tests {
         let train = Train { purpose: Purpose::Fill, packets: 100, bytes: 1200, gap, ce: 0 };
         let fields = (0..100).map(|i| if i % 20 == 0 { CE } else { ECT0 }).collect();
         let (sent, arrived) = (vec![0; 100], vec![Some(0); 100]);
-        ecn.add(&train, &Observed { sent, arrived, ecn: fields, late: 0 });
+        ecn.add(&train, &TrainObservation { sent, arrived, ecn: fields, late: 0 });
         assert!(ecn.queue_marks() && ecn.verdict() == EcnVerdict::Passes, "{ecn:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! variable-length ones, differences from one arrival to the next.
 
 use crate::buffer::StopAt;
-use crate::train::Arrival;
+use crate::train::TrainArrival;
 
 /// Packets of a train, at most.
 pub const MAX_PACKETS: u32 = 24_000;
@@ -19,7 +19,7 @@ const MAX_NUMBER: u64 = 1 << 63;
 
 /// A message on the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Frame {
+pub enum ProbeFrame {
     /// From the prober: announces a train that the prober sends.
     Up(TrainFrame),
     /// The prober: send this train.
@@ -41,7 +41,7 @@ pub enum Frame {
         /// Number of the train.
         train: u32,
         /// Arrived packets of the train.
-        arrivals: Vec<Arrival>,
+        arrivals: Vec<TrainArrival>,
     },
     /// From the server: it refuses the request.
     Refused {
@@ -69,7 +69,7 @@ pub struct TrainFrame {
 
 /// The first bytes of each packet of a train.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct TrainHeader {
     /// Number of the train.
     pub train: u32,
     /// Which packet of it.
@@ -78,7 +78,7 @@ pub struct Header {
     pub sent_ns: u64,
 }
 
-impl Header {
+impl TrainHeader {
     /// In network byte order.
     pub fn bytes(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
@@ -88,9 +88,9 @@ impl Header {
         out
     }
     /// Parses a packet; `None` if it is too short.
-    pub fn read(message: &[u8]) -> Option<Header> {
-        let mut input = Input(message);
-        Some(Header { train: input.u32()?, index: input.u32()?, sent_ns: input.u64()? })
+    pub fn read(message: &[u8]) -> Option<TrainHeader> {
+        let mut input = FrameBytes(message);
+        Some(TrainHeader { train: input.u32()?, index: input.u32()?, sent_ns: input.u64()? })
     }
 }
 
@@ -106,30 +106,30 @@ impl std::fmt::Display for BadFrame {
 
 impl std::error::Error for BadFrame {}
 
-impl Frame {
+impl ProbeFrame {
     /// The whole frame with kind and length.
     pub fn bytes(&self) -> Vec<u8> {
         let mut rest = Vec::new();
         let kind = match self {
-            Frame::Up(train) | Frame::Down(train) => {
+            ProbeFrame::Up(train) | ProbeFrame::Down(train) => {
                 rest.extend(train.train.to_be_bytes());
                 rest.extend(train.packets.to_be_bytes());
                 rest.extend(train.bytes.to_be_bytes());
                 rest.extend(train.gap_ns.to_be_bytes());
                 rest.extend([train.stop_at.runs, train.stop_at.marks]);
                 rest.extend(train.ce.to_be_bytes());
-                if matches!(self, Frame::Up(_)) { 1 } else { 2 }
+                if matches!(self, ProbeFrame::Up(_)) { 1 } else { 2 }
             }
-            Frame::Sent { train, packets } => {
+            ProbeFrame::Sent { train, packets } => {
                 rest.extend(train.to_be_bytes());
                 rest.extend(packets.to_be_bytes());
                 3
             }
-            Frame::Stop { train } => {
+            ProbeFrame::Stop { train } => {
                 rest.extend(train.to_be_bytes());
                 4
             }
-            Frame::Report { train, arrivals } => {
+            ProbeFrame::Report { train, arrivals } => {
                 rest.extend(train.to_be_bytes());
                 let (mut index, mut at) = (0, 0);
                 for arrival in arrivals.iter().take(MAX_PACKETS as usize) {
@@ -140,7 +140,7 @@ impl Frame {
                 }
                 5
             }
-            Frame::Refused { why } => {
+            ProbeFrame::Refused { why } => {
                 rest.extend(why.bytes().take(REASON));
                 6
             }
@@ -151,8 +151,8 @@ impl Frame {
         out
     }
 
-    fn read(kind: u8, rest: &[u8]) -> Option<Frame> {
-        let mut input = Input(rest);
+    fn read(kind: u8, rest: &[u8]) -> Option<ProbeFrame> {
+        let mut input = FrameBytes(rest);
         let frame = match kind {
             1 | 2 => {
                 let train = TrainFrame {
@@ -163,10 +163,10 @@ impl Frame {
                     stop_at: StopAt { runs: input.u8()?, marks: input.u8()? },
                     ce: input.u16()?,
                 };
-                if kind == 1 { Frame::Up(train) } else { Frame::Down(train) }
+                if kind == 1 { ProbeFrame::Up(train) } else { ProbeFrame::Down(train) }
             }
-            3 => Frame::Sent { train: input.u32()?, packets: input.u32()? },
-            4 => Frame::Stop { train: input.u32()? },
+            3 => ProbeFrame::Sent { train: input.u32()?, packets: input.u32()? },
+            4 => ProbeFrame::Stop { train: input.u32()? },
             5 => {
                 let train = input.u32()?;
                 let (mut arrivals, mut index, mut at_ns) = (Vec::new(), 0, 0);
@@ -174,19 +174,23 @@ impl Frame {
                     index = input.difference(index)?;
                     at_ns = input.difference(at_ns)?;
                     let ecn = (index & 3) as u8;
-                    arrivals.push(Arrival { index: u32::try_from(index >> 2).ok()?, at_ns, ecn });
+                    arrivals.push(TrainArrival {
+                        index: u32::try_from(index >> 2).ok()?,
+                        at_ns,
+                        ecn,
+                    });
                     if arrivals.len() > MAX_PACKETS as usize {
                         return None;
                     }
                 }
-                Frame::Report { train, arrivals }
+                ProbeFrame::Report { train, arrivals }
             }
             6 => {
                 let text = String::from_utf8_lossy(rest.get(..rest.len().min(REASON))?);
                 // The peer's text goes to a terminal.
                 let why = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
                 input.0 = &[];
-                Frame::Refused { why }
+                ProbeFrame::Refused { why }
             }
             _ => return None,
         };
@@ -209,7 +213,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// The bytes are no frame, or the frame is too long.
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, BadFrame> {
+    pub fn next_frame(&mut self) -> Result<Option<ProbeFrame>, BadFrame> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<5>() else { return Ok(None) };
         let [kind, length @ ..] = *head;
         let length = u32::from_be_bytes(length) as usize;
@@ -217,15 +221,15 @@ impl FrameReader {
             return Err(BadFrame);
         }
         let Some(rest) = rest.get(..length) else { return Ok(None) };
-        let frame = Frame::read(kind, rest).ok_or(BadFrame)?;
+        let frame = ProbeFrame::read(kind, rest).ok_or(BadFrame)?;
         self.bytes.drain(..5 + length);
         Ok(Some(frame))
     }
 }
 
-struct Input<'a>(&'a [u8]);
+struct FrameBytes<'a>(&'a [u8]);
 
-impl Input<'_> {
+impl FrameBytes<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -275,13 +279,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+    fn arrivals() -> impl Strategy<Value = Vec<TrainArrival>> {
         let one = (0..MAX_PACKETS, 0..u64::MAX >> 1, 0u8..4);
-        let one = one.prop_map(|(index, at_ns, ecn)| Arrival { index, at_ns, ecn });
+        let one = one.prop_map(|(index, at_ns, ecn)| TrainArrival { index, at_ns, ecn });
         prop::collection::vec(one, 0..50)
     }
 
-    fn frame() -> impl Strategy<Value = Frame> {
+    fn frame() -> impl Strategy<Value = ProbeFrame> {
         let train = (any::<(u32, u32, u16)>(), any::<(u64, u8, u8, u16)>()).prop_map(
             |((train, packets, bytes), (gap_ns, runs, marks, ce))| TrainFrame {
                 train,
@@ -293,13 +297,13 @@ mod tests {
             },
         );
         prop_oneof![
-            train.clone().prop_map(Frame::Up),
-            train.prop_map(Frame::Down),
-            any::<(u32, u32)>().prop_map(|(train, packets)| Frame::Sent { train, packets }),
-            any::<u32>().prop_map(|train| Frame::Stop { train }),
+            train.clone().prop_map(ProbeFrame::Up),
+            train.prop_map(ProbeFrame::Down),
+            any::<(u32, u32)>().prop_map(|(train, packets)| ProbeFrame::Sent { train, packets }),
+            any::<u32>().prop_map(|train| ProbeFrame::Stop { train }),
             (any::<u32>(), arrivals())
-                .prop_map(|(train, arrivals)| Frame::Report { train, arrivals }),
-            "[a-z ]{0,100}".prop_map(|why| Frame::Refused { why }),
+                .prop_map(|(train, arrivals)| ProbeFrame::Report { train, arrivals }),
+            "[a-z ]{0,100}".prop_map(|why| ProbeFrame::Refused { why }),
         ]
     }
 
@@ -309,7 +313,7 @@ mod tests {
             frames in prop::collection::vec(frame(), 1..5),
             piece in 1usize..40,
         ) {
-            let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+            let bytes: Vec<u8> = frames.iter().flat_map(ProbeFrame::bytes).collect();
             let (mut reader, mut read) = (FrameReader::default(), Vec::new());
             for piece in bytes.chunks(piece) {
                 reader.push(piece);
@@ -328,7 +332,7 @@ mod tests {
             while let Ok(Some(frame)) = reader.next_frame() {
                 prop_assert!(frame.bytes().len() <= 5 + MAX_FRAME);
             }
-            let _ = Header::read(&bytes);
+            let _ = TrainHeader::read(&bytes);
         }
     }
 
@@ -341,13 +345,13 @@ mod tests {
 
     #[test]
     fn the_longest_report_fits() {
-        let far = |i: u32| Arrival {
+        let far = |i: u32| TrainArrival {
             index: i % 2 * (MAX_PACKETS - 1),
             at_ns: u64::from(i % 2) << 62,
             ecn: 3,
         };
-        let arrivals: Vec<Arrival> = (0..MAX_PACKETS).map(far).collect();
-        let bytes = Frame::Report { train: 1, arrivals }.bytes();
+        let arrivals: Vec<TrainArrival> = (0..MAX_PACKETS).map(far).collect();
+        let bytes = ProbeFrame::Report { train: 1, arrivals }.bytes();
         let mut reader = FrameReader::default();
         reader.push(&bytes);
         assert!(reader.next_frame().unwrap().is_some());

@@ -1,7 +1,7 @@
 //! Delay without a queue, and jitter: small packets, far enough apart that they do not queue behind each other.
 
-use crate::statistics::{Interval, quantile};
-use crate::train::{Observed, Purpose, Train};
+use crate::statistics::{ConfidenceInterval, quantile};
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::Duration;
 
 const PACKETS: u32 = 40;
@@ -20,7 +20,7 @@ const MIN_JITTER: f64 = 300e-6;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdleDelay {
     /// Seconds by both clocks, of an empty path and a packet without length.
-    pub base: Interval,
+    pub base: ConfidenceInterval,
     /// Largest delay above `base`, seconds.
     pub jitter: f64,
 }
@@ -36,7 +36,7 @@ pub(crate) fn train(rate: f64, left: Duration) -> Train {
 }
 
 /// `rate` in bits per second.
-pub(crate) fn read(observed: &Observed, rate: f64) -> Option<IdleDelay> {
+pub(crate) fn read(observed: &TrainObservation, rate: f64) -> Option<IdleDelay> {
     let delays: Vec<f64> = observed.delays().iter().map(|d| d.1).collect();
     if delays.len() < 3 {
         return None;
@@ -51,7 +51,11 @@ pub(crate) fn read(observed: &Observed, rate: f64) -> Option<IdleDelay> {
     let transmission = f64::from(SMALL_BYTES) * 8.0 / rate;
     let step = jitter / (n + 1.0);
     let base = least - transmission;
-    let base = Interval { value: base - step, low: base - 4.0 * step - 50e-6, high: base + 50e-6 };
+    let base = ConfidenceInterval {
+        value: base - step,
+        low: base - 4.0 * step - 50e-6,
+        high: base + 50e-6,
+    };
     let jitter = if jitter < MIN_JITTER { 0.0 } else { jitter };
     Some(IdleDelay { base, jitter })
 }

@@ -1,21 +1,21 @@
 //! An estimate as the text of `--link`.
 
 use crate::ecn::EcnVerdict;
-use crate::probe::{Estimate, WayEstimate};
-use crate::statistics::Interval;
+use crate::probe::{PathEstimate, WayEstimate};
+use crate::statistics::ConfidenceInterval;
 use std::fmt::Write as _;
 
 /// Shortest queue in packets: that of a link without a given queue.
 const USUAL_PACKETS: f64 = 10.0;
 
-impl Estimate {
+impl PathEstimate {
     /// A specification for `compare`, `link` and `relay`. Unknown values are left out, so that they have their
     /// defaults. Each direction's delay is half of the base round trip, since the clocks' offset is unknown.
     pub fn link(&self) -> String {
         self.link_with([None, None])
     }
 
-    /// As [`link`](Estimate::link), with the recorded traces of these files: there and back.
+    /// As [`link`](PathEstimate::link), with the recorded traces of these files: there and back.
     pub fn link_with(&self, traces: [Option<&str>; 2]) -> String {
         let mut out = format!("{},{}", rate(self.up.rate.value), time(self.base_rtt.value / 2.0));
         let managed = |way: &WayEstimate| way.buffer.is_some_and(|b| b.managed);
@@ -106,7 +106,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A value with its interval, for readers.
-pub fn shown(interval: &Interval, text: impl Fn(f64) -> String) -> String {
+pub fn shown(interval: &ConfidenceInterval, text: impl Fn(f64) -> String) -> String {
     if interval.high.is_infinite() {
         return format!("at least {}", text(interval.low));
     }

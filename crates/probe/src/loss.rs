@@ -1,13 +1,13 @@
 //! Losses that no queue explains: of a steady load below the rate.
 
-use crate::statistics::{Interval, wilson};
-use crate::train::Observed;
+use crate::statistics::{ConfidenceInterval, wilson};
+use crate::train::TrainObservation;
 
-/// Random loss.
+/// Share of packets lost without a full queue, and their bursts.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Loss {
+pub struct RandomLoss {
     /// The share of packets.
-    pub share: Interval,
+    pub share: ConfidenceInterval,
     /// Packets that were counted.
     pub packets: u32,
     /// Of these, lost ones.
@@ -23,7 +23,7 @@ const BURST: f64 = 1.5;
 
 /// Counts over one load or several.
 #[derive(Default)]
-struct Counted {
+struct LossCounts {
     packets: u32,
     lost: u32,
     runs: u32,
@@ -32,8 +32,8 @@ struct Counted {
     after_loss: u32,
 }
 
-impl Counted {
-    fn add(&mut self, observed: &Observed, queue_s: f64) {
+impl LossCounts {
+    fn add(&mut self, observed: &TrainObservation, queue_s: f64) {
         let delays = observed.delays();
         let least = delays.iter().map(|d| d.1).fold(f64::INFINITY, f64::min);
         let mut by_index = vec![None; observed.sent.len()];
@@ -62,12 +62,15 @@ impl Counted {
 
 /// Counts the losses of steady loads. Losses behind a packet that had waited longer than `queue_s` are left out, as
 /// a queue's: with them, the load was more than the path carries at that time.
-pub(crate) fn count<'a>(loads: impl Iterator<Item = &'a Observed>, queue_s: f64) -> Loss {
-    let mut counted = Counted::default();
+pub(crate) fn count<'a>(
+    loads: impl Iterator<Item = &'a TrainObservation>,
+    queue_s: f64,
+) -> RandomLoss {
+    let mut counted = LossCounts::default();
     for observed in loads {
         counted.add(observed, queue_s);
     }
-    let Counted { packets, lost, runs, pairs, after_loss } = counted;
+    let LossCounts { packets, lost, runs, pairs, after_loss } = counted;
     let (n, p) = (f64::from(packets.max(1)), f64::from(lost) / f64::from(packets.max(1)));
     // Correlation of neighbours, from a chain of two states. It reduces the number of independent packets.
     let again = f64::from(after_loss) / f64::from(pairs.max(1));
@@ -78,7 +81,7 @@ pub(crate) fn count<'a>(loads: impl Iterator<Item = &'a Observed>, queue_s: f64)
     let alike = if bursty { alike } else { 0.0 };
     let effective = n * (1.0 - alike) / (1.0 + alike);
     let share = wilson(p * effective, effective);
-    Loss { share, packets, lost, burst: bursty.then_some(mean_run) }
+    RandomLoss { share, packets, lost, burst: bursty.then_some(mean_run) }
 }
 
 #[cfg(test)]
@@ -86,14 +89,14 @@ mod tests {
     use super::*;
     use narrows_base::RandomKey;
 
-    fn observed(lost: impl Fn(usize) -> bool, wait_ns: impl Fn(usize) -> u64) -> Observed {
+    fn observed(lost: impl Fn(usize) -> bool, wait_ns: impl Fn(usize) -> u64) -> TrainObservation {
         let sent: Vec<u64> = (0..5000).map(|i| i * 1_000_000).collect();
         let arrived = sent.iter().enumerate();
         let arrived = arrived.map(|(i, s)| (!lost(i)).then(|| s + 10_000_000 + wait_ns(i)));
-        Observed { arrived: arrived.collect(), ecn: vec![0; sent.len()], sent, late: 0 }
+        TrainObservation { arrived: arrived.collect(), ecn: vec![0; sent.len()], sent, late: 0 }
     }
 
-    fn one(observed: &Observed, queue_s: f64) -> Loss {
+    fn one(observed: &TrainObservation, queue_s: f64) -> RandomLoss {
         count(std::iter::once(observed), queue_s)
     }
 
@@ -104,7 +107,7 @@ mod tests {
         assert!(random.burst.is_none() && random.share.holds(0.05), "{random:?}");
         let runs = one(&observed(|i| i % 160 < 8, |_| 0), 1.0);
         assert!((7.9..8.1).contains(&runs.burst.unwrap()), "{runs:?}");
-        let width = |l: &Loss| l.share.high - l.share.low;
+        let width = |l: &RandomLoss| l.share.high - l.share.low;
         assert!(width(&runs) > 2.0 * width(&random), "bursts are fewer independent packets");
     }
 

@@ -1,17 +1,17 @@
 //! A policer: a token bucket without a queue. A steady load above its rate passes as long as the bucket lasts. From
 //! then on packets arrive at the bucket's rate, and the rest is lost. A load below it loses no packets.
 
-use crate::loss::Loss;
+use crate::loss::RandomLoss;
 use crate::rate::MAX_RATE;
-use crate::statistics::{Interval, quantile};
-use crate::train::{Observed, Purpose, Train};
+use crate::statistics::{ConfidenceInterval, quantile};
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::Duration;
 
 /// A token bucket.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Policer {
+pub struct PolicerFit {
     /// Rate in bits per second.
-    pub rate: Interval,
+    pub rate: ConfidenceInterval,
     /// Size of the bucket in bytes.
     pub burst: f64,
 }
@@ -31,8 +31,8 @@ const FAR: f64 = 10.0;
 /// rate is computed from the arrivals, since a host may have sent more slowly than planned.
 pub(crate) fn below(
     steady: &Train,
-    observed: &Observed,
-    loss: &Loss,
+    observed: &TrainObservation,
+    loss: &RandomLoss,
     left: Duration,
 ) -> Option<Train> {
     let (first, last) = (observed.sent.first()?, observed.sent.last()?);
@@ -50,10 +50,10 @@ pub(crate) fn below(
 /// The policer, if the lower load lost significantly less than the first.
 pub(crate) fn read(
     steady: &Train,
-    observed: &Observed,
-    above: &Loss,
-    below: &Loss,
-) -> Option<Policer> {
+    observed: &TrainObservation,
+    above: &RandomLoss,
+    below: &RandomLoss,
+) -> Option<PolicerFit> {
     if below.share.high >= above.share.low {
         return None;
     }
@@ -89,8 +89,8 @@ pub(crate) fn read(
         held = held.max(sum - rate * at(i)? - least);
     }
     let error = rate * (2.0 / passed).max(0.004);
-    Some(Policer {
-        rate: Interval { value: rate, low: rate - error, high: rate + error },
+    Some(PolicerFit {
+        rate: ConfidenceInterval { value: rate, low: rate - error, high: rate + error },
         burst: held / 8.0,
     })
 }
@@ -118,11 +118,11 @@ mod tests {
             arrived.push(passes.then_some(at + 10_000_000));
         }
         let ecn = vec![0; sent.len()];
-        let observed = Observed { sent, arrived, ecn, late: 0 };
+        let observed = TrainObservation { sent, arrived, ecn, late: 0 };
         let above = count(std::iter::once(&observed), 1.0);
         let lower = below(&train, &observed, &above, Duration::from_secs(2)).unwrap();
         assert!(lower.length() < Duration::from_secs(1));
-        let none = Loss { share: wilson(0.0, 600.0), packets: 600, lost: 0, burst: None };
+        let none = RandomLoss { share: wilson(0.0, 600.0), packets: 600, lost: 0, burst: None };
         let found = read(&train, &observed, &above, &none).unwrap();
         assert!((found.rate.value / 8e6 - 1.0).abs() < 0.01, "{found:?}");
         assert!((found.burst / 60e3 - 1.0).abs() < 0.05, "{found:?}");
@@ -135,7 +135,7 @@ mod tests {
         let train = Train { purpose: Purpose::Steady, packets: 1000, bytes: 400, gap, ce: 0 };
         let sent: Vec<u64> = (0..1000).map(|i| i * gap.as_nanos()).collect();
         let arrived = (0..1000).map(|i| (i % 2 == 0).then_some(i)).collect();
-        let observed = Observed { ecn: vec![0; 1000], sent, arrived, late: 0 };
+        let observed = TrainObservation { ecn: vec![0; 1000], sent, arrived, late: 0 };
         let loss = count(std::iter::once(&observed), 1.0);
         let of = |ms| below(&train, &observed, &loss, Duration::from_millis(ms));
         assert!(of(500).unwrap().length() <= Duration::from_millis(500));

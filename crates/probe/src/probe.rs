@@ -2,17 +2,17 @@
 
 use crate::budget::{Budget, MAX_BYTES, MAX_TIME};
 use crate::buffer::{Buffer, StopAt};
-use crate::direction::{Direction, Reordering};
+use crate::direction::{DirectionProbe, Reordering};
 use crate::ecn::Ecn;
-use crate::loss::Loss;
-use crate::policer::Policer;
-use crate::statistics::Interval;
-use crate::train::{Observed, Purpose, Train};
+use crate::loss::RandomLoss;
+use crate::policer::PolicerFit;
+use crate::statistics::ConfidenceInterval;
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::{Duration, Time};
 
 /// A direction, seen from the prober.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum ProbeDirection {
     /// From the prober to the server.
     Up,
     /// From the server to the prober.
@@ -21,9 +21,9 @@ pub enum Way {
 
 /// The next action of the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ProbeStep {
     /// Direction, which decides the sending end.
-    pub way: Way,
+    pub way: ProbeDirection,
     /// The train to send.
     pub train: Train,
     /// When its receiver stops it.
@@ -34,15 +34,15 @@ pub struct Step {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WayEstimate {
     /// Bits per second, with the headers of IP and UDP; without an upper end if no train was faster than the path.
-    pub rate: Interval,
+    pub rate: ConfidenceInterval,
     /// Losses that no queue explains.
-    pub loss: Option<Loss>,
+    pub loss: Option<RandomLoss>,
     /// Packets are up to this many seconds later than without jitter.
     pub jitter: Option<f64>,
     /// Packets that later ones overtook.
     pub reordering: Option<Reordering>,
     /// A token bucket, if one was detected.
-    pub policer: Option<Policer>,
+    pub policer: Option<PolicerFit>,
     /// ECN fields of the packets at arrival.
     pub ecn: Ecn,
     /// With a train that fills it.
@@ -53,34 +53,34 @@ pub struct WayEstimate {
     pub sent_bytes: u64,
 }
 
-/// Estimate of a path.
+/// Rate, delay, queue and loss of both directions.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Estimate {
+pub struct PathEstimate {
     /// From the prober to the server.
     pub up: WayEstimate,
     /// From the server to the prober.
     pub down: WayEstimate,
     /// Round trip of a packet without length, with empty queues, in seconds.
-    pub base_rtt: Interval,
+    pub base_rtt: ConfidenceInterval,
 }
 
 /// The phases in their order.
-const PHASES: [(Purpose, Way); 14] = [
-    (Purpose::Rate, Way::Up),
-    (Purpose::Rate, Way::Down),
-    (Purpose::Idle, Way::Up),
-    (Purpose::Idle, Way::Down),
-    (Purpose::Steady, Way::Up),
-    (Purpose::Below, Way::Up),
-    (Purpose::Steady, Way::Down),
-    (Purpose::Below, Way::Down),
-    (Purpose::Fill, Way::Up),
-    (Purpose::Fill, Way::Down),
+const PHASES: [(Purpose, ProbeDirection); 14] = [
+    (Purpose::Rate, ProbeDirection::Up),
+    (Purpose::Rate, ProbeDirection::Down),
+    (Purpose::Idle, ProbeDirection::Up),
+    (Purpose::Idle, ProbeDirection::Down),
+    (Purpose::Steady, ProbeDirection::Up),
+    (Purpose::Below, ProbeDirection::Up),
+    (Purpose::Steady, ProbeDirection::Down),
+    (Purpose::Below, ProbeDirection::Down),
+    (Purpose::Fill, ProbeDirection::Up),
+    (Purpose::Fill, ProbeDirection::Down),
     // A second look, with more time for the direction in which the loss rate is less certain.
-    (Purpose::Steady, Way::Up),
-    (Purpose::Below, Way::Up),
-    (Purpose::Steady, Way::Down),
-    (Purpose::Below, Way::Down),
+    (Purpose::Steady, ProbeDirection::Up),
+    (Purpose::Below, ProbeDirection::Up),
+    (Purpose::Steady, ProbeDirection::Down),
+    (Purpose::Below, ProbeDirection::Down),
 ];
 
 /// Index of the first phase of the second looks at losses.
@@ -135,23 +135,23 @@ impl Schedule {
     }
 
     /// Time by which a phase that begins now must be over. `unknown` is the uncertainty of the loss rate in each
-    /// direction, see [`Direction::unknown`].
+    /// direction, see [`DirectionProbe::unknown`].
     fn end(&self, phase: usize, now: f64, unknown: [f64; 2]) -> f64 {
         let end = match PHASES.get(phase) {
-            Some((Purpose::Open | Purpose::Rate, Way::Up)) => self.rate,
-            Some((Purpose::Open | Purpose::Rate, Way::Down)) => 2.0 * self.rate,
-            Some((Purpose::Idle, Way::Up)) => 2.0 * self.rate + self.idle,
-            Some((Purpose::Idle, Way::Down)) => 2.0 * (self.rate + self.idle),
+            Some((Purpose::Open | Purpose::Rate, ProbeDirection::Up)) => self.rate,
+            Some((Purpose::Open | Purpose::Rate, ProbeDirection::Down)) => 2.0 * self.rate,
+            Some((Purpose::Idle, ProbeDirection::Up)) => 2.0 * self.rate + self.idle,
+            Some((Purpose::Idle, ProbeDirection::Down)) => 2.0 * (self.rate + self.idle),
             Some((Purpose::Steady, _)) if phase < SECOND_LOOKS => now + self.first_look,
-            Some((Purpose::Steady, Way::Up)) => {
+            Some((Purpose::Steady, ProbeDirection::Up)) => {
                 let left = (self.total - now).max(f64::MIN_POSITIVE);
                 now + left * second_look(self.first_look / left, unknown)
             }
-            Some((Purpose::Steady, Way::Down)) | None => self.total,
+            Some((Purpose::Steady, ProbeDirection::Down)) | None => self.total,
             // A look at a lower load takes its time from the later phases.
             Some((Purpose::Below, _)) => now + IDLE + self.rtt,
-            Some((Purpose::Fill, Way::Up)) => now + 0.5 * (self.fill_over - now),
-            Some((Purpose::Fill, Way::Down)) => self.fill_over,
+            Some((Purpose::Fill, ProbeDirection::Up)) => now + 0.5 * (self.fill_over - now),
+            Some((Purpose::Fill, ProbeDirection::Down)) => self.fill_over,
         };
         end.min(self.total)
     }
@@ -179,7 +179,7 @@ pub struct Probe {
     phase: usize,
     /// When this phase must be over.
     end: Option<Time>,
-    ways: [Direction; 2],
+    ways: [DirectionProbe; 2],
     sent: [Budget; 2],
 }
 
@@ -200,10 +200,10 @@ impl Probe {
     }
 
     /// The next train; `None` when the probe is over.
-    pub fn next(&mut self, now: Time) -> Option<Step> {
+    pub fn next(&mut self, now: Time) -> Option<ProbeStep> {
         while let Some((purpose, way)) = PHASES.get(self.phase) {
             let end = *self.end.get_or_insert_with(|| {
-                let unknown = self.ways.each_ref().map(Direction::unknown);
+                let unknown = self.ways.each_ref().map(DirectionProbe::unknown);
                 let end =
                     self.schedule.end(self.phase, now.since(self.began).as_secs_f64(), unknown);
                 self.began + Duration::from_secs_f64(end)
@@ -228,7 +228,7 @@ impl Probe {
                         self.go_on();
                     }
                     let stop_at = self.ways[*way as usize].stop_at(&train);
-                    return Some(Step { way: *way, train, stop_at });
+                    return Some(ProbeStep { way: *way, train, stop_at });
                 }
             }
             self.go_on();
@@ -241,7 +241,7 @@ impl Probe {
     }
 
     /// Adds a train's observation. A stopped train has fewer packets than planned.
-    pub fn on_train(&mut self, step: &Step, observed: Observed) {
+    pub fn on_train(&mut self, step: &ProbeStep, observed: TrainObservation) {
         self.sent[step.way as usize].count(observed.sent.len(), step.train.bytes);
         self.ways[step.way as usize].on_train(&step.train, observed);
         if matches!(step.train.purpose, Purpose::Steady | Purpose::Below) {
@@ -255,9 +255,9 @@ impl Probe {
     }
 
     /// The estimate so far. `None` if too few packets arrived.
-    pub fn estimate(&self) -> Option<Estimate> {
+    pub fn estimate(&self) -> Option<PathEstimate> {
         let [up, down] = &self.ways;
-        let way = |direction: &Direction, sent: &Budget| {
+        let way = |direction: &DirectionProbe, sent: &Budget| {
             Some(WayEstimate {
                 rate: direction.rate()?,
                 loss: direction.loss(),
@@ -271,11 +271,15 @@ impl Probe {
             })
         };
         let (there, back) = (up.idle()?.base, down.idle()?.base);
-        let base_rtt = Interval {
+        let base_rtt = ConfidenceInterval {
             value: (there.value + back.value).max(0.0),
             low: (there.low + back.low).max(0.0),
             high: (there.high + back.high).max(0.0),
         };
-        Some(Estimate { up: way(up, &self.sent[0])?, down: way(down, &self.sent[1])?, base_rtt })
+        Some(PathEstimate {
+            up: way(up, &self.sent[0])?,
+            down: way(down, &self.sent[1])?,
+            base_rtt,
+        })
     }
 }

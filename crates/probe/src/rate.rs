@@ -5,8 +5,8 @@
 //! arrives as it was sent has not found it, and the next one is faster. Packets are counted by their numbers: one
 //! that is lost behind the bottleneck has used its transmission time there.
 
-use crate::statistics::{Interval, Line, Sample, least_squares, mean};
-use crate::train::{Observed, Purpose, Train};
+use crate::statistics::{ConfidenceInterval, MeasuredSample, RegressionLine, least_squares, mean};
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::Duration;
 
 /// No train is faster than this times the measured rate.
@@ -42,7 +42,7 @@ pub(crate) struct RateSearch {
     estimate: Option<f64>,
     excess: f64,
     /// Rates that were found.
-    found: Vec<Sample>,
+    found: Vec<MeasuredSample>,
     /// Trains that arrived as they were sent, since the last one that did not.
     unhindered: u32,
     arrived: u32,
@@ -76,7 +76,7 @@ impl RateSearch {
     }
 
     /// Adds the observation of a train.
-    pub fn on_train(&mut self, train: &Train, observed: &Observed) {
+    pub fn on_train(&mut self, train: &Train, observed: &TrainObservation) {
         let bits = f64::from(train.bytes) * 8.0;
         self.arrived = self.arrived.saturating_add(observed.count() as u32);
         let mut arrivals = observed.arrival_times();
@@ -116,7 +116,7 @@ impl RateSearch {
     }
 
     /// Also uses a train that fills a queue, if there was no time for enough trains of the search.
-    pub fn on_fill(&mut self, train: &Train, observed: &Observed) {
+    pub fn on_fill(&mut self, train: &Train, observed: &TrainObservation) {
         let first_loss = observed.arrived.iter().position(Option::is_none);
         let mut arrivals = observed.arrival_times();
         arrivals.retain(|(i, _)| first_loss.is_none_or(|l| *i < l.max(FEWEST_OF_FILL)));
@@ -130,25 +130,25 @@ impl RateSearch {
     }
 
     /// Rate in bits per second, with the interval found so far.
-    pub fn interval(&self) -> Option<Interval> {
+    pub fn interval(&self) -> Option<ConfidenceInterval> {
         match mean(&self.found, FLOOR) {
             Some(found) => Some(found),
-            None => self.estimate.map(Interval::at_least),
+            None => self.estimate.map(ConfidenceInterval::at_least),
         }
     }
 }
 
 /// The rate by a line through the arrivals of packets of `bits` bits. The error of a slope falls with the cube of the
 /// number of packets.
-fn sample(bits: f64, line: Line, packets: usize) -> Sample {
+fn sample(bits: f64, line: RegressionLine, packets: usize) -> MeasuredSample {
     let (slope, n) = (line.slope.max(bits / MAX_RATE), packets as f64);
     let value = bits / slope;
     let error = value * line.slope_error / slope;
-    Sample { value, weight: n * n * n, error }
+    MeasuredSample { value, weight: n * n * n, error }
 }
 
 /// Whether a queue was full: the second half of a train lost much more than the first.
-fn drops_at_the_end(observed: &Observed) -> bool {
+fn drops_at_the_end(observed: &TrainObservation) -> bool {
     let (first, second) = observed.arrived.split_at(observed.arrived.len() / 2);
     let lost = |half: &[Option<u64>]| half.iter().filter(|a| a.is_none()).count();
     lost(second) >= 3 + 3 * lost(first)

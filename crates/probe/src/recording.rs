@@ -4,9 +4,9 @@
 use crate::budget::{Budget, MAX_BYTES};
 use crate::buffer::StopAt;
 use crate::frames::MAX_PACKETS;
-use crate::probe::{Estimate, Step, Way};
+use crate::probe::{PathEstimate, ProbeDirection, ProbeStep};
 use crate::rate::{FULL_BYTES, MAX_RATE, OPENING_PACKETS};
-use crate::train::{Observed, Purpose, Train};
+use crate::train::{Purpose, Train, TrainObservation};
 use narrows_base::{Duration, Time};
 use narrows_link::trace::OPPORTUNITY_BYTES;
 
@@ -20,19 +20,23 @@ const LOAD: f64 = 1.5;
 /// A packet that is later than the fastest by this has waited in a queue.
 const WAITED_S: f64 = 0.002;
 
-const PHASES: [(bool, Way); 4] =
-    [(false, Way::Up), (false, Way::Down), (true, Way::Up), (true, Way::Down)];
+const PHASES: [(bool, ProbeDirection); 4] = [
+    (false, ProbeDirection::Up),
+    (false, ProbeDirection::Down),
+    (true, ProbeDirection::Up),
+    (true, ProbeDirection::Down),
+];
 
 /// Plans the trains of a recording, and keeps their observations. It is used as [`Probe`](crate::Probe).
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub struct TraceRecording {
     began: Time,
     /// Rates in bits per second, there and back.
     rates: [f64; 2],
     phase: usize,
     phase_began: Option<Time>,
-    light: [Vec<Observed>; 2],
-    heavy: [Observed; 2],
+    light: [Vec<TrainObservation>; 2],
+    heavy: [TrainObservation; 2],
     sent: [Budget; 2],
 }
 
@@ -51,34 +55,34 @@ pub struct RecordedWay {
     pub trains: usize,
 }
 
-impl Recording {
+impl TraceRecording {
     /// A recording of the path that a probe has estimated.
-    pub fn new(now: Time, estimate: &Estimate) -> Recording {
+    pub fn new(now: Time, estimate: &PathEstimate) -> TraceRecording {
         let rates = [&estimate.up, &estimate.down].map(|way| way.rate.value.clamp(1.0, MAX_RATE));
         let (light, heavy, sent) = <_>::default();
-        Recording { began: now, rates, phase: 0, phase_began: None, light, heavy, sent }
+        TraceRecording { began: now, rates, phase: 0, phase_began: None, light, heavy, sent }
     }
 
     /// The next train; `None` when the recording is over.
-    pub fn next(&mut self, now: Time) -> Option<Step> {
+    pub fn next(&mut self, now: Time) -> Option<ProbeStep> {
         loop {
             let (is_heavy, way) = *PHASES.get(self.phase)?;
             let begun = *self.phase_began.get_or_insert(now);
             let train = if is_heavy { self.load(way) } else { self.train(way, now.since(begun)) };
             match train {
-                Some(train) => return Some(Step { way, train, stop_at: StopAt::default() }),
+                Some(train) => return Some(ProbeStep { way, train, stop_at: StopAt::default() }),
                 None => (self.phase, self.phase_began) = (self.phase + 1, None),
             }
         }
     }
 
-    fn train(&self, way: Way, passed: Duration) -> Option<Train> {
+    fn train(&self, way: ProbeDirection, passed: Duration) -> Option<Train> {
         let is_over = self.light[way as usize].len() >= TRAINS || passed.as_secs_f64() >= LIGHT;
         let (purpose, bytes, gap) = (Purpose::Open, FULL_BYTES, Duration::ZERO);
         (!is_over).then_some(Train { purpose, packets: OPENING_PACKETS, bytes, gap, ce: 0 })
     }
 
-    fn load(&self, way: Way) -> Option<Train> {
+    fn load(&self, way: ProbeDirection) -> Option<Train> {
         let bits = f64::from(FULL_BYTES) * 8.0;
         let per_s = LOAD * self.rates[way as usize] / bits;
         let most = (self.sent[way as usize].left() / u64::from(FULL_BYTES)).min(MAX_PACKETS.into());
@@ -91,7 +95,7 @@ impl Recording {
     }
 
     /// Adds a train's observation.
-    pub fn on_train(&mut self, step: &Step, observed: Observed) {
+    pub fn on_train(&mut self, step: &ProbeStep, observed: TrainObservation) {
         let way = step.way as usize;
         self.sent[way].count(observed.sent.len(), step.train.bytes);
         if step.train.purpose == Purpose::Fill {
@@ -109,10 +113,10 @@ impl Recording {
 
     /// Both directions, there and back. `None` if too few packets arrived.
     pub fn recorded(&self) -> Option<[RecordedWay; 2]> {
-        Some([self.way(Way::Up)?, self.way(Way::Down)?])
+        Some([self.way(ProbeDirection::Up)?, self.way(ProbeDirection::Down)?])
     }
 
-    fn way(&self, way: Way) -> Option<RecordedWay> {
+    fn way(&self, way: ProbeDirection) -> Option<RecordedWay> {
         let (light, heavy) = (&self.light[way as usize], &self.heavy[way as usize]);
         let times = in_order(heavy);
         let bits = times.len().checked_sub(1)? as f64 * f64::from(FULL_BYTES) * 8.0;
@@ -122,7 +126,7 @@ impl Recording {
             return None;
         }
         let rate = bits / seconds;
-        let delays: Vec<Vec<(usize, f64)>> = light.iter().map(Observed::delays).collect();
+        let delays: Vec<Vec<(usize, f64)>> = light.iter().map(TrainObservation::delays).collect();
         let all = || heavy.delays().into_iter().chain(delays.iter().flatten().copied());
         let fastest = all().map(|d| d.1).min_by(f64::total_cmp)?;
         let waited = heavy.delays().iter().filter(|d| d.1 > fastest + WAITED_S).count();
@@ -154,7 +158,7 @@ impl Recording {
 }
 
 /// Arrival times in seconds, from the first on.
-fn in_order(observed: &Observed) -> Vec<f64> {
+fn in_order(observed: &TrainObservation) -> Vec<f64> {
     let mut times: Vec<f64> = observed.arrival_times().iter().map(|t| t.1).collect();
     times.sort_by(f64::total_cmp);
     times

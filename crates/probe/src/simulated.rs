@@ -3,15 +3,15 @@
 mod judge;
 mod links;
 
-pub use judge::{ENOUGH, Judged, judge};
+pub use judge::{CheckedEstimate, ENOUGH, judge};
 pub use links::{JudgedLink, LINKS};
 
 use crate::budget::Budget;
 use crate::buffer::OverflowWatch;
 use crate::ecn::{CE, ECT0};
-use crate::probe::{Estimate, Probe, Step, Way};
-use crate::recording::{RecordedWay, Recording};
-use crate::train::{Arrival, Observed};
+use crate::probe::{PathEstimate, Probe, ProbeDirection, ProbeStep};
+use crate::recording::{RecordedWay, TraceRecording};
+use crate::train::{TrainArrival, TrainObservation};
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_link::{Link, LinkConfig, LinkPacket};
 
@@ -101,7 +101,7 @@ impl SimulatedPath {
     }
 
     /// Probes it. `None` if too little arrived, or if an end refused a train.
-    pub fn probe(&mut self, fill: bool) -> Option<Estimate> {
+    pub fn probe(&mut self, fill: bool) -> Option<PathEstimate> {
         let mut now = Time::ZERO + Duration::from_millis(100);
         let rtt = self.delays[0] + self.delays[1];
         let mut probe = Probe::new(now, rtt, fill);
@@ -117,10 +117,10 @@ impl SimulatedPath {
     }
 
     /// Records it after a probe. `None` if too little arrived, or if an end refused a train.
-    pub fn record(&mut self, estimate: &Estimate) -> Option<[RecordedWay; 2]> {
+    pub fn record(&mut self, estimate: &PathEstimate) -> Option<[RecordedWay; 2]> {
         self.budgets = Default::default();
         let mut now = Time::ZERO + Duration::from_secs(60);
-        let mut recording = Recording::new(now, estimate);
+        let mut recording = TraceRecording::new(now, estimate);
         while let Some(step) = recording.next(now) {
             let budget = &mut self.budgets[step.way as usize];
             budget.check(step.train.packets, step.train.bytes, step.train.gap).ok()?;
@@ -137,11 +137,11 @@ impl SimulatedPath {
     }
 
     /// Sends a train. Returns its observation, and the time at which the client has it.
-    fn send(&mut self, step: &Step, now: Time) -> (Observed, Time) {
-        let Step { way, train, stop_at } = step;
+    fn send(&mut self, step: &ProbeStep, now: Time) -> (TrainObservation, Time) {
+        let ProbeStep { way, train, stop_at } = step;
         let (to_server, back) = match way {
-            Way::Up => (Duration::ZERO, self.delays[1]),
-            Way::Down => (self.delays[0], self.delays[0]),
+            ProbeDirection::Up => (Duration::ZERO, self.delays[1]),
+            ProbeDirection::Down => (self.delays[0], self.delays[0]),
         };
         let begin = now + to_server;
         let mut watch = OverflowWatch::new(*stop_at);
@@ -183,19 +183,24 @@ impl SimulatedPath {
         drain(&mut self.links[*way as usize], last + Duration::from_secs(5), &mut stopped);
         let over = arrivals.last().map_or(last, |a| a.2);
         let report = match way {
-            Way::Up => over + back,
-            Way::Down => over,
+            ProbeDirection::Up => over + back,
+            ProbeDirection::Down => over,
         };
         let (by_server, by_client) = (|at| self.server_clock(at), Time::as_nanos);
         let (sent, arrivals) = match way {
-            Way::Up => (sent.into_iter().map(by_client).collect(), clocked(&arrivals, by_server)),
-            Way::Down => (sent.into_iter().map(by_server).collect(), clocked(&arrivals, by_client)),
+            ProbeDirection::Up => {
+                (sent.into_iter().map(by_client).collect(), clocked(&arrivals, by_server))
+            }
+            ProbeDirection::Down => {
+                (sent.into_iter().map(by_server).collect(), clocked(&arrivals, by_client))
+            }
         };
-        (Observed::new(sent, &arrivals), report)
+        (TrainObservation::new(sent, &arrivals), report)
     }
 }
 
-fn clocked(arrivals: &[(u32, u8, Time)], clock: impl Fn(Time) -> u64) -> Vec<Arrival> {
+fn clocked(arrivals: &[(u32, u8, Time)], clock: impl Fn(Time) -> u64) -> Vec<TrainArrival> {
     let each = arrivals.iter();
-    each.map(|(index, ecn, at)| Arrival { index: *index, at_ns: clock(*at), ecn: *ecn }).collect()
+    each.map(|(index, ecn, at)| TrainArrival { index: *index, at_ns: clock(*at), ecn: *ecn })
+        .collect()
 }

@@ -2,7 +2,7 @@
 
 /// A value and its 95% confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Point estimate.
     pub value: f64,
     /// Lower end.
@@ -11,14 +11,14 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// No less than this.
-    pub fn at_least(value: f64) -> Interval {
-        Interval { value, low: value, high: f64::INFINITY }
+    pub fn at_least(value: f64) -> ConfidenceInterval {
+        ConfidenceInterval { value, low: value, high: f64::INFINITY }
     }
     /// The exact value.
-    pub fn exactly(value: f64) -> Interval {
-        Interval { value, low: value, high: value }
+    pub fn exactly(value: f64) -> ConfidenceInterval {
+        ConfidenceInterval { value, low: value, high: value }
     }
     /// Whether the truth can be this.
     pub fn holds(&self, truth: f64) -> bool {
@@ -26,8 +26,8 @@ impl Interval {
     }
     /// The same in another unit.
     #[must_use]
-    pub fn scaled(self, by: f64) -> Interval {
-        Interval { value: self.value * by, low: self.low * by, high: self.high * by }
+    pub fn scaled(self, by: f64) -> ConfidenceInterval {
+        ConfidenceInterval { value: self.value * by, low: self.low * by, high: self.high * by }
     }
 }
 
@@ -39,7 +39,7 @@ const T: [f64; 10] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.2
 
 /// A measured value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct MeasuredSample {
     pub value: f64,
     pub weight: f64,
     /// Its standard error, estimated from this sample alone.
@@ -52,7 +52,7 @@ const FEW: usize = 3;
 const ALIKE: f64 = 2.0;
 
 /// Mean of samples, and its interval; no narrower than `floor` of the mean.
-pub(crate) fn mean(samples: &[Sample], floor: f64) -> Option<Interval> {
+pub(crate) fn mean(samples: &[MeasuredSample], floor: f64) -> Option<ConfidenceInterval> {
     let all: f64 = samples.iter().map(|s| s.weight).sum();
     if samples.is_empty() || all <= 0.0 {
         return None;
@@ -63,36 +63,36 @@ pub(crate) fn mean(samples: &[Sample], floor: f64) -> Option<Interval> {
         let apart = samples.iter().map(|s| (s.value - value).abs()).fold(0.0, f64::max);
         (Z * ALIKE * largest).max(2.0 * apart).max(2.0 * floor * value)
     } else {
-        let off = |s: &Sample| s.weight * s.weight * (s.value - value) * (s.value - value);
+        let off = |s: &MeasuredSample| s.weight * s.weight * (s.value - value) * (s.value - value);
         let n = samples.len() as f64;
         let error = (samples.iter().map(off).sum::<f64>() * n / (n - 1.0)).sqrt() / all;
         T.get(samples.len() - 2).copied().unwrap_or(2.1) * error
     };
     let half = half.max(floor * value);
-    Some(Interval { value, low: value - half, high: value + half })
+    Some(ConfidenceInterval { value, low: value - half, high: value + half })
 }
 
 /// Wilson's interval of a share: `hits` of `n`, which is below the number of counted packets if neighbours are
 /// correlated.
-pub(crate) fn wilson(hits: f64, n: f64) -> Interval {
+pub(crate) fn wilson(hits: f64, n: f64) -> ConfidenceInterval {
     if n <= 0.0 {
-        return Interval { value: 0.0, low: 0.0, high: 1.0 };
+        return ConfidenceInterval { value: 0.0, low: 0.0, high: 1.0 };
     }
     let (p, z2) = (hits / n, Z * Z);
     let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
     let low = if hits > 0.0 { (middle - half).max(0.0) } else { 0.0 };
-    Interval { value: p, low, high: (middle + half).min(1.0) }
+    ConfidenceInterval { value: p, low, high: (middle + half).min(1.0) }
 }
 
 /// A line by least squares, and the standard error of its slope.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct RegressionLine {
     pub slope: f64,
     pub slope_error: f64,
 }
 
-pub(crate) fn least_squares(points: &[(usize, f64)]) -> Option<Line> {
+pub(crate) fn least_squares(points: &[(usize, f64)]) -> Option<RegressionLine> {
     let n = points.len() as f64;
     if points.len() < 3 {
         return None;
@@ -109,7 +109,7 @@ pub(crate) fn least_squares(points: &[(usize, f64)]) -> Option<Line> {
     }
     let slope = xy / xx;
     let rest = (yy - slope * xy).max(0.0);
-    Some(Line { slope, slope_error: (rest / (n - 2.0) / xx).sqrt() })
+    Some(RegressionLine { slope, slope_error: (rest / (n - 2.0) / xx).sqrt() })
 }
 
 /// The quantile `q` of the values, which need not be in order.
@@ -133,8 +133,8 @@ mod tests {
             let hits = (0..500).filter(|_| stream.chance(0.02)).count();
             shares += usize::from(wilson(hits as f64, 500.0).holds(0.02));
             let mut draw = || (0..12).map(|_| stream.unit()).sum::<f64>();
-            let samples: Vec<Sample> =
-                (0..5).map(|_| Sample { value: draw(), weight: 1.0, error: 0.0 }).collect();
+            let samples: Vec<MeasuredSample> =
+                (0..5).map(|_| MeasuredSample { value: draw(), weight: 1.0, error: 0.0 }).collect();
             means += usize::from(mean(&samples, 0.0).unwrap().holds(6.0));
         }
         assert!((1850..=1960).contains(&shares), "{shares}");

@@ -48,7 +48,7 @@ impl Train {
 
 /// A packet that arrived, by the receiver's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arrival {
+pub struct TrainArrival {
     /// Which packet of the train.
     pub index: u32,
     /// Arrival time by the receiver's clock.
@@ -59,7 +59,7 @@ pub struct Arrival {
 
 /// Send and arrival times of a train's packets.
 #[derive(Clone, Debug, Default)]
-pub struct Observed {
+pub struct TrainObservation {
     /// Send time of each packet that was sent, ns by the sender's clock.
     pub sent: Vec<u64>,
     /// When each arrived, ns by the receiver's clock; `None` if it did not.
@@ -70,9 +70,9 @@ pub struct Observed {
     pub late: u32,
 }
 
-impl Observed {
+impl TrainObservation {
     /// Joins both sides' records. Arrivals of packets that were not sent, and second arrivals, do not count.
-    pub fn new(sent: Vec<u64>, arrivals: &[Arrival]) -> Observed {
+    pub fn new(sent: Vec<u64>, arrivals: &[TrainArrival]) -> TrainObservation {
         let (mut arrived, mut late, mut newest) = (vec![None; sent.len()], 0, 0);
         let mut ecn = vec![0; sent.len()];
         for arrival in arrivals {
@@ -86,7 +86,7 @@ impl Observed {
                 newest = newest.max(arrival.index);
             }
         }
-        Observed { sent, arrived, ecn, late }
+        TrainObservation { sent, arrived, ecn, late }
     }
     /// Sending rate in bits per second: a busy host sends more slowly than planned.
     pub fn load(&self, train: &Train) -> f64 {
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn copies_and_strangers_do_not_count_and_late_packets_do() {
-        let arrival = |index, at_ns| Arrival { index, at_ns, ecn: 2 };
+        let arrival = |index, at_ns| TrainArrival { index, at_ns, ecn: 2 };
         let came = [arrival(0, 50), arrival(2, 60), arrival(1, 61), arrival(1, 70), arrival(9, 80)];
-        let seen = Observed::new(vec![0, 10, 20, 30], &came);
+        let seen = TrainObservation::new(vec![0, 10, 20, 30], &came);
         assert_eq!(seen.arrived, [Some(50), Some(61), Some(60), None]);
         assert_eq!((seen.late, seen.count()), (1, 3));
         assert_eq!(seen.ecn, [2, 2, 2, 0]);

@@ -4,21 +4,21 @@ use narrows_base::{Duration, Time};
 use narrows_link::LinkConfig;
 use narrows_link::trace::Trace;
 use narrows_probe::ecn::EcnVerdict;
-use narrows_probe::simulated::{Judged, LINKS, SimulatedPath, judge};
-use narrows_probe::{Estimate, FULL_BYTES, MAX_BYTES};
-use narrows_scenario::Link;
+use narrows_probe::simulated::{CheckedEstimate, LINKS, SimulatedPath, judge};
+use narrows_probe::{FULL_BYTES, MAX_BYTES, PathEstimate};
+use narrows_scenario::BottleneckLink;
 use std::path::Path;
 use std::sync::Arc;
 
 const SEEDS: u64 = 10;
 
 fn configs(text: &str) -> (LinkConfig, LinkConfig) {
-    let link = Link::parse(text, Path::new("")).unwrap();
+    let link = BottleneckLink::parse(text, Path::new("")).unwrap();
     let rtt = link.base_rtt();
     (link.forward.config(rtt, FULL_BYTES, false), link.back.config(rtt, FULL_BYTES, false))
 }
 
-fn each(fill: bool) -> Vec<(&'static str, u64, Estimate, Judged)> {
+fn each(fill: bool) -> Vec<(&'static str, u64, PathEstimate, CheckedEstimate)> {
     let mut all = Vec::new();
     for link in LINKS {
         let (up, down) = configs(link.link);
@@ -66,8 +66,9 @@ fn what_becomes_of_ecn_is_known() {
         let mut path = if clears { path.clearing_ecn() } else { path };
         path.probe(true).unwrap()
     };
-    let of =
-        |e: &Estimate| (e.up.ecn.verdict(), e.up.ecn.queue_marks(), e.up.buffer.unwrap().managed);
+    let of = |e: &PathEstimate| {
+        (e.up.ecn.verdict(), e.up.ecn.queue_marks(), e.up.buffer.unwrap().managed)
+    };
     let marks = probe("codel", false);
     assert_eq!(of(&marks), (EcnVerdict::Passes, true, true));
     assert!(marks.link().contains("aqm=codel,"), "{}", marks.link());
@@ -87,7 +88,7 @@ fn the_link_reads_back() {
     for link in LINKS {
         let (up, down) = configs(link.link);
         let estimate = SimulatedPath::new(&up, &down, 1).unwrap().probe(true).unwrap();
-        let found = Link::parse(&estimate.link(), Path::new("")).unwrap();
+        let found = BottleneckLink::parse(&estimate.link(), Path::new("")).unwrap();
         let off = found.base_rtt().as_secs_f64() - estimate.base_rtt.value;
         assert!(off.abs() < 2e-5, "{}", estimate.link());
         assert_eq!(found.forward.aqm.is_some(), up.queue.aqm.is_some(), "{}", estimate.link());

@@ -10,7 +10,7 @@
 
 use narrows_net::relay::Relay;
 use narrows_quinn::Controllers;
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -104,7 +104,7 @@ async fn send(
     Ok(measured)
 }
 
-fn transfer(controller: &str, link: &Link, seconds: f64) -> Result<Measured, Failure> {
+fn transfer(controller: &str, link: &BottleneckLink, seconds: f64) -> Result<Measured, Failure> {
     let (server, client) = configs(controller)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -142,7 +142,7 @@ fn main() -> Result<(), Failure> {
     for name in &controllers {
         factory(name)?;
     }
-    let parsed = Link::parse(&link, Path::new("")).and_then(Link::folded)?;
+    let parsed = BottleneckLink::parse(&link, Path::new("")).and_then(BottleneckLink::folded)?;
     println!("{link}, {seconds} s each");
     println!("{:<20}{:>9}{:>9}{:>8}{:>8}", "controller", "Mbit/s", "RTT ms", "lost", "sent");
     for name in &controllers {

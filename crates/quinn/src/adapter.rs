@@ -20,7 +20,7 @@ const MIN_WINDOW: f64 = 1.0;
 
 /// A batch of acknowledgements.
 #[derive(Clone, Debug, Default)]
-struct Batch {
+struct AckBatch {
     packets: u64,
     newest: Option<Time>,
     /// Send time and bytes of each acknowledged packet.
@@ -37,7 +37,7 @@ pub struct Adapter {
     limits: SendLimits,
     log: SentLog,
     in_flight: u64,
-    batch: Batch,
+    batch: AckBatch,
     srtt: Duration,
     rttvar: Duration,
     min_rtt: Duration,
@@ -67,7 +67,7 @@ impl Adapter {
             initial_window,
             log: SentLog::default(),
             in_flight: 0,
-            batch: Batch::default(),
+            batch: AckBatch::default(),
             srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,

@@ -157,7 +157,8 @@ fn configs(factory: Factory) -> (ServerConfig, ClientConfig) {
 
 /// A bulk transfer of `seconds` seconds over a link, written as for `narrows speed --link`.
 fn bulk(factory: Factory, link: &str, seconds: u64) -> Outcome {
-    let link = narrows_scenario::Link::parse(link, Path::new("")).unwrap().folded().unwrap();
+    let link =
+        narrows_scenario::BottleneckLink::parse(link, Path::new("")).unwrap().folded().unwrap();
     let rtt = link.forward.delay + link.back.delay;
     let there = link.forward.config(rtt, 1500, false);
     let back = link.back.config(rtt, 1500, false);

@@ -1,7 +1,7 @@
 //! The capture files, one for each end: `packets.pcapng` of the first, `packets-NAME.pcapng` of any other. Endpoints that
 //! follow each other under one name, as a client that connects again, share a file.
 
-use super::packets::{Datagram, Packets};
+use super::packets::{CaptureFile, Datagram};
 use crate::names;
 use narrows_scenario::output_file;
 use narrows_scenario::text_file::plain;
@@ -16,7 +16,7 @@ const BUFFER: usize = 1 << 20;
 struct Capture {
     name: &'static str,
     path: PathBuf,
-    packets: Packets<BufWriter<File>>,
+    packets: CaptureFile<BufWriter<File>>,
 }
 
 /// The capture files of all ends.
@@ -46,7 +46,7 @@ impl Captures {
         };
         let file = self.first.take().map_or_else(|| output_file::create(&path), Ok);
         let packets = file
-            .and_then(|file| Packets::new(BufWriter::with_capacity(BUFFER, file), name))
+            .and_then(|file| CaptureFile::new(BufWriter::with_capacity(BUFFER, file), name))
             .map_err(|e| cannot(&path, &e))?;
         self.files.push(Capture { name, path, packets });
         Ok(self.files.len() - 1)
@@ -65,7 +65,7 @@ impl Captures {
     fn write(
         &mut self,
         number: usize,
-        write: impl FnOnce(&mut Packets<BufWriter<File>>) -> io::Result<()>,
+        write: impl FnOnce(&mut CaptureFile<BufWriter<File>>) -> io::Result<()>,
     ) -> Result<(), String> {
         let Some(capture) = self.files.get_mut(number) else { return Ok(()) };
         write(&mut capture.packets).map_err(|e| cannot(&capture.path, &e))

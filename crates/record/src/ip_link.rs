@@ -1,7 +1,7 @@
 //! An emulated link that carries whole IP packets: its two ends are two interfaces of the capture.
 
 use super::observed_link::ObservedLink;
-use super::tap::{IpPacket, Observers, Queue, RecordEvent, zero};
+use super::tap::{Observers, RecordEvent, RecordedIpPacket, WriterQueue, zero};
 use narrows_base::Time;
 use narrows_net::Clock;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct IpLinkRecord {
     ends: [usize; 2],
-    queue: Arc<Queue>,
+    queue: Arc<WriterQueue>,
     observers: Observers,
 }
 
@@ -19,7 +19,7 @@ impl IpLinkRecord {
     pub(super) fn new(
         names: [&'static str; 2],
         clock: Clock,
-        queue: Arc<Queue>,
+        queue: Arc<WriterQueue>,
         observers: Observers,
     ) -> IpLinkRecord {
         let zero = zero(clock);
@@ -36,7 +36,8 @@ impl IpLinkRecord {
     /// A packet, from its IP header on, entered or left the link at end 0 or 1.
     pub fn passed(&self, end: usize, at: Time, packet: &[u8]) {
         let Some(end) = self.ends.get(end) else { return };
-        self.queue.offer_packet(*end, packet.len(), || IpPacket { at, bytes: packet.to_vec() });
+        self.queue
+            .offer_packet(*end, packet.len(), || RecordedIpPacket { at, bytes: packet.to_vec() });
     }
 
     /// Samples its counts from now on, until the link has stopped.

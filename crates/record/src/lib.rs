@@ -37,7 +37,7 @@ use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use narrows_scenario::text_file::plain;
 pub use observed_link::ObservedLink;
-pub use recording::{About, MAX_CONNECTIONS, Recording};
+pub use recording::{MAX_CONNECTIONS, Recording, RecordingDescription};
 use relay::RelayWatch;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tap::{EndTap, Observers, Queue};
-use writer::Writer;
+use tap::{EndTap, Observers, WriterQueue};
+use writer::RecordWriter;
 
 /// Interval between samples of the connections.
 const EVERY: Duration = Duration::from_millis(10);
@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 #[derive(Debug)]
 pub struct Recorder {
     folder: PathBuf,
-    queue: Arc<Queue>,
+    queue: Arc<WriterQueue>,
     observers: Observers,
     stop: Arc<AtomicBool>,
     threads: Mutex<Option<Threads>>,
@@ -66,7 +66,7 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Threads {
     sampler: JoinHandle<()>,
-    writer: JoinHandle<Result<Writer, String>>,
+    writer: JoinHandle<Result<RecordWriter, String>>,
 }
 
 impl Recorder {
@@ -75,14 +75,14 @@ impl Recorder {
     ///
     /// # Errors
     /// One line that names the file or folder that cannot be created.
-    pub fn start(folder: &Path, about: About) -> Result<Recorder, String> {
+    pub fn start(folder: &Path, about: RecordingDescription) -> Result<Recorder, String> {
         let cannot = |what: &Path, e: &std::io::Error| {
             format!("--record: cannot write {}: {}", what.display(), plain(e))
         };
         fs::create_dir_all(folder).map_err(|e| cannot(folder, &e))?;
         names::remove_old(folder).map_err(|e| cannot(folder, &e))?;
-        let (queue, event) = Queue::new();
-        let writer = Writer::new(folder, about).map_err(|e| format!("--record: {e}"))?;
+        let (queue, event) = WriterQueue::new();
+        let writer = RecordWriter::new(folder, about).map_err(|e| format!("--record: {e}"))?;
         let (observers, stop) = (Observers::default(), Arc::new(AtomicBool::new(false)));
         let spawn = || std::thread::Builder::new().name("narrows-record".into());
         let system = |e: std::io::Error| format!("--record: the system has no thread left: {e}");
@@ -155,7 +155,7 @@ impl Drop for Recorder {
 }
 
 /// Samples the connections until `stop` is set.
-fn sample(queue: &Arc<Queue>, observers: &Observers, stop: &AtomicBool) {
+fn sample(queue: &Arc<WriterQueue>, observers: &Observers, stop: &AtomicBool) {
     let mut due = Instant::now();
     loop {
         let last = stop.load(Ordering::Acquire);

@@ -1,6 +1,6 @@
 //! The traffic of a relay's two links, over time and in total.
 
-use super::rows::{Kind, Rows};
+use super::rows::{MergeRule, Rows};
 use super::single_run::estimates;
 use narrows_lab::outcome::{Estimate, ProtocolOutcome};
 use narrows_net::relay::{DirectionStats, RelaySnapshot};
@@ -10,7 +10,7 @@ const WAYS: [&str; 2] = ["there", "back"];
 
 /// Both links of a relay.
 #[derive(Debug)]
-pub struct Links {
+pub struct RelayLinks {
     start: f64,
     end: f64,
     rows: [Rows; 2],
@@ -27,10 +27,10 @@ fn ways(look: &RelaySnapshot) -> [DirectionStats; 2] {
     [look.stats.there, look.stats.back]
 }
 
-impl Links {
+impl RelayLinks {
     /// From this time on, s.
-    pub fn new(start: f64) -> Links {
-        Links {
+    pub fn new(start: f64) -> RelayLinks {
+        RelayLinks {
             start,
             end: start,
             rows: [Rows::new(start), Rows::new(start)],
@@ -65,13 +65,13 @@ impl Links {
             rows.add(
                 at,
                 [
-                    ("queue", Kind::Mean, *waiting as f64),
-                    ("queue_max", Kind::Most, queue_max),
-                    ("offered_bps", Kind::Rate, bits(|w| w.offered_bytes)),
-                    ("delivered_bps", Kind::Rate, bits(|w| w.delivered_bytes)),
-                    ("drops", Kind::Count, count(|w| w.dropped)),
-                    ("losses", Kind::Count, count(|w| w.lost)),
-                    ("marks", Kind::Count, count(|w| w.marked)),
+                    ("queue", MergeRule::Mean, *waiting as f64),
+                    ("queue_max", MergeRule::Most, queue_max),
+                    ("offered_bps", MergeRule::Rate, bits(|w| w.offered_bytes)),
+                    ("delivered_bps", MergeRule::Rate, bits(|w| w.delivered_bytes)),
+                    ("drops", MergeRule::Count, count(|w| w.dropped)),
+                    ("losses", MergeRule::Count, count(|w| w.lost)),
+                    ("marks", MergeRule::Count, count(|w| w.marked)),
                 ],
             );
         }
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_long_recording_loses_no_bytes_and_no_peak() {
-        let mut links = Links::new(5.0);
+        let mut links = RelayLinks::new(5.0);
         let mut stats = RelayStats::default();
         for i in 1..=100_000u64 {
             stats.there.offered_bytes = i * 1000;

@@ -10,7 +10,7 @@ const HOLD: Duration = Duration::from_secs(1);
 /// Most bytes of waiting events.
 const MAX_BYTES: usize = 16 << 20;
 
-struct Waiting {
+struct WaitingEvent {
     came: Instant,
     bytes: usize,
     event: RecordEvent,
@@ -18,9 +18,9 @@ struct Waiting {
 
 /// Events that wait for earlier ones.
 #[derive(Default)]
-pub struct Order {
+pub struct ReorderBuffer {
     /// By nanoseconds since 1970, and by the order of arrival.
-    waiting: BTreeMap<(u64, u64), Waiting>,
+    waiting: BTreeMap<(u64, u64), WaitingEvent>,
     bytes: usize,
     count: u64,
     latest: u64,
@@ -28,13 +28,13 @@ pub struct Order {
     pub late: u64,
 }
 
-impl Order {
+impl ReorderBuffer {
     /// Adds an event of time `at`, nanoseconds since 1970, which arrived at `now`.
     pub fn add(&mut self, at: u64, event: RecordEvent, now: Instant) {
         let bytes = event.cost();
         self.bytes += bytes;
         self.count += 1;
-        self.waiting.insert((at, self.count), Waiting { came: now, bytes, event });
+        self.waiting.insert((at, self.count), WaitingEvent { came: now, bytes, event });
     }
 
     /// The earliest event with its time, if it has waited long enough.
@@ -59,16 +59,16 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tap::IpPacket;
+    use crate::tap::RecordedIpPacket;
     use narrows_base::Time;
 
     fn packet(bytes: usize) -> RecordEvent {
-        RecordEvent::Packet(0, IpPacket { at: Time::ZERO, bytes: vec![0; bytes] })
+        RecordEvent::Packet(0, RecordedIpPacket { at: Time::ZERO, bytes: vec![0; bytes] })
     }
 
     #[test]
     fn events_leave_in_the_order_of_their_times_when_they_have_waited() {
-        let (mut order, begun) = (Order::default(), Instant::now());
+        let (mut order, begun) = (ReorderBuffer::default(), Instant::now());
         for at in [30, 10, 20] {
             order.add(at, packet(1), begun);
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded() {
-        let (mut order, now) = (Order::default(), Instant::now());
+        let (mut order, now) = (ReorderBuffer::default(), Instant::now());
         let large = MAX_BYTES / 4;
         for at in 1..=100 {
             order.add(at, packet(large), now);

@@ -1,11 +1,11 @@
 //! Turns a recording into an [`Outcome`], and writes the files of its end.
 
-use crate::link::Links;
+use crate::link::RelayLinks;
 use crate::names;
 use crate::recording::{MAX_CONNECTIONS, Recording};
 use crate::single_run::estimates;
-use crate::tap::Queue;
-use crate::writer::{End, Kept, Writer};
+use crate::tap::WriterQueue;
+use crate::writer::{RecordWriter, RecordedConnection, RecordedEndpoint};
 use narrows_lab::collect;
 use narrows_lab::measure::loss_events;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
@@ -15,13 +15,13 @@ use narrows_transport::Preset;
 use narrows_transport::connection::Stats;
 use std::path::Path;
 
-impl Writer {
+impl RecordWriter {
     /// Writes series, summary and report, and returns the recording.
     pub(super) fn finish(
         mut self,
         folder: &Path,
         more: Vec<String>,
-        queue: &Queue,
+        queue: &WriterQueue,
     ) -> Result<Recording, String> {
         let (dropped, beyond) = queue.missed();
         let links = self.links.take();
@@ -75,11 +75,16 @@ impl Writer {
         Ok(Recording { files, outcome, datagrams, connections, relay, figures })
     }
 
-    fn outcome(&self, kept: Vec<Kept>, links: Option<Links>, notes: Vec<String>) -> Outcome {
-        let looked = links.as_ref().map_or(0.0, Links::seconds);
+    fn outcome(
+        &self,
+        kept: Vec<RecordedConnection>,
+        links: Option<RelayLinks>,
+        notes: Vec<String>,
+    ) -> Outcome {
+        let looked = links.as_ref().map_or(0.0, RelayLinks::seconds);
         let last = self.ends.values().filter_map(|e| e.span).fold(looked, |m, s| f64::max(m, s.1));
         let mut results = Vec::new();
-        let mut kept: Vec<(usize, Kept)> = kept.into_iter().enumerate().collect();
+        let mut kept: Vec<(usize, RecordedConnection)> = kept.into_iter().enumerate().collect();
         for (number, end) in &self.ends {
             let (own, rest) = kept.into_iter().partition(|(_, k)| k.endpoint == *number);
             kept = rest;
@@ -106,12 +111,16 @@ impl Writer {
 }
 
 /// Summary of an endpoint's connections; `None` without connections.
-fn one(protocol: &str, end: &End, kept: Vec<(usize, Kept)>) -> Option<ProtocolOutcome> {
+fn one(
+    protocol: &str,
+    end: &RecordedEndpoint,
+    kept: Vec<(usize, RecordedConnection)>,
+) -> Option<ProtocolOutcome> {
     let (from, to) = end.span?;
     if kept.is_empty() {
         return None;
     }
-    let all: Vec<&Kept> = kept.iter().map(|k| &k.1).collect();
+    let all: Vec<&RecordedConnection> = kept.iter().map(|k| &k.1).collect();
     let measures = measures(&all, to - from);
     let named = |n: usize| format!("connection-{}", n + 1);
     let per_flow = kept
@@ -137,7 +146,7 @@ fn one(protocol: &str, end: &End, kept: Vec<(usize, Kept)>) -> Option<ProtocolOu
 }
 
 /// Those measures that exist without the simulator's knowledge, in the list's order.
-fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
+fn measures(kept: &[&RecordedConnection], span: f64) -> Vec<(&'static str, Estimate)> {
     let stats = || kept.iter().map(|k| &k.series.last);
     let sum = |of: fn(&Stats) -> f64| stats().map(of).sum::<f64>();
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };

@@ -2,7 +2,7 @@
 //! with two of `LINKTYPE_RAW`, and since a packet that passes two ends is no repeat. Payloads are as on the wire, sealed; the IP and UDP headers
 //! are reconstructed with correct lengths, checksums and ECN bits, because a socket does not see them.
 
-use super::pcapng::{self, Block};
+use super::pcapng::{self, BlockWriter};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -27,8 +27,8 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// A capture file.
-pub struct Packets<W: Write> {
+/// Writes datagrams as pcapng, up to a limit in bytes.
+pub struct CaptureFile<W: Write> {
     sink: W,
     /// Datagrams that are in it.
     pub written: u64,
@@ -37,17 +37,17 @@ pub struct Packets<W: Write> {
     bytes: u64,
     most: u64,
     packet: Vec<u8>,
-    block: Block,
+    block: BlockWriter,
 }
 
-impl<W: Write> Packets<W> {
+impl<W: Write> CaptureFile<W> {
     /// Of the end of that name: packets begin with an IP header, times are nanoseconds.
-    pub fn new(mut sink: W, name: &str) -> io::Result<Packets<W>> {
-        let mut block = Block::default();
+    pub fn new(mut sink: W, name: &str) -> io::Result<CaptureFile<W>> {
+        let mut block = BlockWriter::default();
         sink.write_all(block.section())?;
         sink.write_all(block.interface(pcapng::LINKTYPE_RAW, name))?;
         let (written, beyond, bytes) = (0, 0, 0);
-        Ok(Packets { sink, written, beyond, bytes, most: MAX_BYTES, packet: Vec::new(), block })
+        Ok(CaptureFile { sink, written, beyond, bytes, most: MAX_BYTES, packet: Vec::new(), block })
     }
 
     /// Adds a datagram, unless the file is full.

@@ -29,7 +29,7 @@ fn checksum(bytes: &[u8]) -> u16 {
 }
 
 fn capture(from: &str, to: &str, ecn: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packets = Packets::new(Vec::new(), "client").unwrap();
+    let mut packets = CaptureFile::new(Vec::new(), "client").unwrap();
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     let at = 1_700_000_000_123_456_789;
     packets.add(Datagram { at, from, to, ecn, payload }).unwrap();
@@ -90,7 +90,7 @@ fn an_ipv6_capture_is_right_too() {
 
 #[test]
 fn a_full_file_counts_what_it_leaves_out() {
-    let mut packets = Packets::new(Vec::new(), "client").unwrap();
+    let mut packets = CaptureFile::new(Vec::new(), "client").unwrap();
     packets.most = 3000;
     let (from, to) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
     for _ in 0..10 {

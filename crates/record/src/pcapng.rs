@@ -14,9 +14,9 @@ const NANOSECONDS: u8 = 9;
 
 /// Builds one block after the other in the same memory.
 #[derive(Debug, Default)]
-pub struct Block(Vec<u8>);
+pub struct BlockWriter(Vec<u8>);
 
-impl Block {
+impl BlockWriter {
     /// The section header. The section's length is left unspecified.
     pub fn section(&mut self) -> &[u8] {
         self.begin(SECTION_HEADER);

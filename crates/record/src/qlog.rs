@@ -9,7 +9,7 @@
 use narrows_base::Time;
 use narrows_net::tap::ConnectionOpened;
 use narrows_transport::connection::{Closed, Stats};
-use narrows_wire::header::Header;
+use narrows_wire::header::ShortHeader;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub struct Beginning<'a> {
 }
 
 #[derive(Serialize)]
-struct Event<'a, D> {
+struct QlogEvent<'a, D> {
     time: f64,
     name: &'a str,
     data: D,
@@ -56,7 +56,7 @@ struct Raw {
 }
 
 /// The file of one connection.
-pub struct Events<W: Write> {
+pub struct QlogFile<W: Write> {
     to: W,
     buffer: Vec<u8>,
     bytes: u64,
@@ -70,9 +70,9 @@ pub struct Events<W: Write> {
     last: Stats,
 }
 
-impl<W: Write> Events<W> {
-    pub fn new(to: W, b: &Beginning<'_>) -> io::Result<Events<W>> {
-        let mut events = Events {
+impl<W: Write> QlogFile<W> {
+    pub fn new(to: W, b: &Beginning<'_>) -> io::Result<QlogFile<W>> {
+        let mut events = QlogFile {
             to,
             buffer: Vec::new(),
             bytes: 0,
@@ -116,7 +116,7 @@ impl<W: Write> Events<W> {
     fn event(&mut self, at: f64, name: &str, data: impl Serialize) -> io::Result<()> {
         // To the nanosecond.
         let time = (at * 1e6).round() / 1e6;
-        self.record(&Event { time, name, data })
+        self.record(&QlogEvent { time, name, data })
     }
 
     /// It has its keys. Times are in milliseconds since the beginning.
@@ -146,7 +146,7 @@ impl<W: Write> Events<W> {
         &mut self,
         at: f64,
         sent: bool,
-        header: &Header,
+        header: &ShortHeader,
         length: usize,
     ) -> io::Result<()> {
         let way = usize::from(sent);

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// Connections of which events and series are kept; datagrams are kept of all.
 pub const MAX_CONNECTIONS: usize = 64;
 
-/// Description of a recording.
+/// The command and the path that are recorded.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct RecordingDescription {
     /// `speed`, `get`, `put`, `serve`, `relay` or `link`.
     pub command: &'static str,
     /// The exact command line.

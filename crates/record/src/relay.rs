@@ -1,6 +1,6 @@
 //! The tap of a relay: its two sides are two interfaces of the capture.
 
-use super::tap::{Datagrams, Observers, Queue, RecordEvent, zero};
+use super::tap::{Datagrams, Observers, RecordEvent, WriterQueue, zero};
 use narrows_net::relay::{RelayObserver, RelaySide, RelayTap, RelayedDatagram};
 use std::sync::{Arc, OnceLock};
 
@@ -9,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 pub struct RelayWatch {
     /// The endpoints' numbers, of the clients' side and of the server's.
     sides: OnceLock<[usize; 2]>,
-    queue: Arc<Queue>,
+    queue: Arc<WriterQueue>,
     observers: Observers,
 }
 
 impl RelayWatch {
-    pub fn new(queue: Arc<Queue>, observers: Observers) -> RelayWatch {
+    pub fn new(queue: Arc<WriterQueue>, observers: Observers) -> RelayWatch {
         RelayWatch { sides: OnceLock::new(), queue, observers }
     }
 

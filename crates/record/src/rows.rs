@@ -1,6 +1,6 @@
 //! A table in bounded memory: when it is full, neighbouring rows are merged.
 
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 
 /// Most rows: then neighbours are merged, and new rows are half as frequent.
 pub const MAX_ROWS: usize = 4096;
@@ -13,7 +13,7 @@ const SHOWN: f64 = 0.1;
 
 /// How two neighbours become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum MergeRule {
     /// Mean, weighted with the rows' lengths.
     Rate,
     /// Sum over the row.
@@ -27,9 +27,9 @@ pub enum Kind {
 }
 
 #[derive(Debug)]
-struct Column {
+struct SeriesColumn {
     name: &'static str,
-    kind: Kind,
+    kind: MergeRule,
     values: Vec<f64>,
 }
 
@@ -39,7 +39,7 @@ pub struct Rows {
     start: f64,
     time: Vec<f64>,
     length: Vec<f64>,
-    columns: Vec<Column>,
+    columns: Vec<SeriesColumn>,
     step: f64,
     /// When the last row was.
     told_at: f64,
@@ -60,14 +60,18 @@ impl Rows {
     }
 
     /// Adds a row; columns are in the order of their first occurrence.
-    pub fn add(&mut self, at: f64, values: impl IntoIterator<Item = (&'static str, Kind, f64)>) {
+    pub fn add(
+        &mut self,
+        at: f64,
+        values: impl IntoIterator<Item = (&'static str, MergeRule, f64)>,
+    ) {
         let length = at - std::mem::replace(&mut self.told_at, at);
         let rows = self.time.len();
         for (name, kind, value) in values {
             let at = match self.columns.iter().position(|c| c.name == name) {
                 Some(at) => at,
                 None if self.columns.len() < MAX_COLUMNS => {
-                    self.columns.push(Column { name, kind, values: vec![f64::NAN; rows] });
+                    self.columns.push(SeriesColumn { name, kind, values: vec![f64::NAN; rows] });
                     self.columns.len() - 1
                 }
                 None => continue,
@@ -99,29 +103,29 @@ impl Rows {
     }
 
     /// The table for parquet and the report.
-    pub fn table(mut self, kind: &'static str, name: &str, group: &str, end: f64) -> Table {
+    pub fn table(mut self, kind: &'static str, name: &str, group: &str, end: f64) -> SeriesTable {
         let shown = SHOWN.min((end - self.start) / 100.0);
         while self.step * 2.0 <= shown {
             self.halve();
         }
         let columns = self.columns.into_iter().map(|c| (c.name, c.values)).collect();
         let (name, group) = (name.to_string(), group.to_string());
-        Table { kind, name, group, time_s: self.time, columns }
+        SeriesTable { kind, name, group, time_s: self.time, columns }
     }
 }
 
 /// Combines values of neighbouring rows, which had these lengths.
-fn joined(kind: Kind, values: &[f64], lengths: &[f64]) -> f64 {
+fn joined(kind: MergeRule, values: &[f64], lengths: &[f64]) -> f64 {
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     match kind {
-        Kind::Last => finite().next_back().unwrap_or(f64::NAN),
-        Kind::Most => finite().fold(f64::NAN, f64::max),
-        Kind::Count => finite().sum(),
-        Kind::Mean => match finite().count() {
+        MergeRule::Last => finite().next_back().unwrap_or(f64::NAN),
+        MergeRule::Most => finite().fold(f64::NAN, f64::max),
+        MergeRule::Count => finite().sum(),
+        MergeRule::Mean => match finite().count() {
             0 => f64::NAN,
             n => finite().sum::<f64>() / n as f64,
         },
-        Kind::Rate => {
+        MergeRule::Rate => {
             let all: f64 = lengths.iter().sum();
             let sum: f64 = values.iter().zip(lengths).map(|(v, l)| v * l).sum();
             if all > 0.0 { sum / all } else { f64::NAN }

@@ -1,8 +1,8 @@
 //! A connection's time series, in bounded memory.
 
 use super::qlog::latest;
-use super::rows::{Kind, Rows};
-use narrows_sim::Table;
+use super::rows::{MergeRule, Rows};
+use narrows_sim::SeriesTable;
 use narrows_transport::connection::Stats;
 
 /// Bins for the coefficient of variation: 1 s, for a day at most.
@@ -10,7 +10,7 @@ const MAX_BINS: usize = 86_400;
 
 /// The series of one connection.
 #[derive(Debug)]
-pub struct Series {
+pub struct ConnectionSeries {
     /// When it began, s.
     pub start: f64,
     /// When it was looked at last, s.
@@ -24,9 +24,9 @@ pub struct Series {
     bins: Vec<f64>,
 }
 
-impl Series {
-    pub fn new(start: f64) -> Series {
-        Series {
+impl ConnectionSeries {
+    pub fn new(start: f64) -> ConnectionSeries {
+        ConnectionSeries {
             start,
             end: start,
             last: Stats::default(),
@@ -61,17 +61,21 @@ impl Series {
         let count = |a: u64, b: u64| a.saturating_sub(b) as f64;
         let (c, b) = (&now.counters, &before.counters);
         let own = [
-            ("cwnd", Kind::Mean, finite(now.window)),
-            ("in_flight", Kind::Mean, now.flight as f64),
-            ("rtt_s", Kind::Mean, latest(&before, now).unwrap_or(f64::NAN)),
-            ("goodput_bps", Kind::Rate, bits(carried(now), carried(&before))),
-            ("sent_bps", Kind::Rate, bits(now.bytes_sent, before.bytes_sent)),
-            ("received_bps", Kind::Rate, bits(now.bytes_received, before.bytes_received)),
-            ("pacing_bps", Kind::Mean, now.rate.map_or(f64::NAN, |r| finite(r.as_bps() as f64))),
-            ("lost", Kind::Count, count(c.lost, b.lost)),
-            ("retransmissions", Kind::Count, count(c.retransmissions, b.retransmissions)),
+            ("cwnd", MergeRule::Mean, finite(now.window)),
+            ("in_flight", MergeRule::Mean, now.flight as f64),
+            ("rtt_s", MergeRule::Mean, latest(&before, now).unwrap_or(f64::NAN)),
+            ("goodput_bps", MergeRule::Rate, bits(carried(now), carried(&before))),
+            ("sent_bps", MergeRule::Rate, bits(now.bytes_sent, before.bytes_sent)),
+            ("received_bps", MergeRule::Rate, bits(now.bytes_received, before.bytes_received)),
+            (
+                "pacing_bps",
+                MergeRule::Mean,
+                now.rate.map_or(f64::NAN, |r| finite(r.as_bps() as f64)),
+            ),
+            ("lost", MergeRule::Count, count(c.lost, b.lost)),
+            ("retransmissions", MergeRule::Count, count(c.retransmissions, b.retransmissions)),
         ];
-        let watched = watched.iter().map(|(name, value)| (*name, Kind::Last, *value));
+        let watched = watched.iter().map(|(name, value)| (*name, MergeRule::Last, *value));
         self.rows.add(at, own.into_iter().chain(watched));
     }
 
@@ -94,7 +98,7 @@ impl Series {
     }
 
     /// The table for parquet and the report.
-    pub fn table(self, name: &str, group: &str) -> Table {
+    pub fn table(self, name: &str, group: &str) -> SeriesTable {
         self.rows.table("flow", name, group, self.end)
     }
 }
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_long_recording_stays_small_and_loses_no_bytes() {
-        let mut series = Series::new(5.0);
+        let mut series = ConnectionSeries::new(5.0);
         let mut stats = Stats::default();
         for i in 1..=100_000u64 {
             stats.bytes_arrived = i * 1000;

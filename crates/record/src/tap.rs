@@ -6,7 +6,7 @@ use narrows_base::Time;
 use narrows_net::Clock;
 use narrows_net::endpoint::Observer;
 use narrows_net::relay::RelaySnapshot;
-use narrows_net::socket::Arrival;
+use narrows_net::socket::ReceivedDatagram;
 use narrows_net::tap::{ConnectionOpened, Tap};
 use narrows_transport::connection::{Closed, Stats, Transmit};
 use narrows_transport::endpoint::Handle;
@@ -28,7 +28,7 @@ const FIGURES: usize = 1024;
 
 /// A connection's figures at one moment.
 #[derive(Debug)]
-pub struct Figures {
+pub struct StatsSample {
     pub at: Time,
     pub stats: Stats,
     pub watched: Vec<(&'static str, f64)>,
@@ -51,7 +51,7 @@ pub struct Datagrams {
 
 /// A whole packet at one end of an emulated link.
 #[derive(Debug)]
-pub struct IpPacket {
+pub struct RecordedIpPacket {
     pub at: Time,
     pub bytes: Vec<u8>,
 }
@@ -64,10 +64,10 @@ pub enum RecordEvent {
     /// showed zero.
     Endpoint(usize, &'static str, SocketAddr, u64),
     Datagrams(usize, Datagrams),
-    Packet(usize, IpPacket),
+    Packet(usize, RecordedIpPacket),
     ConnectionOpened(usize, Time, ConnectionOpened),
     Closed(usize, Time, Handle, Option<Stats>, Closed),
-    Figures(usize, Handle, Figures),
+    Figures(usize, Handle, StatsSample),
     /// State of the links of a relay or an emulator, by the clock of this endpoint, and whether it is the last one.
     RelaySnapshot(usize, Box<RelaySnapshot>, bool),
     End,
@@ -103,7 +103,7 @@ impl RecordEvent {
 
 /// The way to the writer.
 #[derive(Debug)]
-pub struct Queue {
+pub struct WriterQueue {
     to: Sender<RecordEvent>,
     waiting: AtomicUsize,
     dropped: AtomicU64,
@@ -113,10 +113,10 @@ pub struct Queue {
     beyond: AtomicU64,
 }
 
-impl Queue {
-    pub fn new() -> (Arc<Queue>, Receiver<RecordEvent>) {
+impl WriterQueue {
+    pub fn new() -> (Arc<WriterQueue>, Receiver<RecordEvent>) {
         let (to, from) = channel();
-        let queue = Queue {
+        let queue = WriterQueue {
             to,
             waiting: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
@@ -151,7 +151,12 @@ impl Queue {
     }
 
     /// Queues a packet, if there is space.
-    pub(super) fn offer_packet(&self, end: usize, bytes: usize, packet: impl FnOnce() -> IpPacket) {
+    pub(super) fn offer_packet(
+        &self,
+        end: usize,
+        bytes: usize,
+        packet: impl FnOnce() -> RecordedIpPacket,
+    ) {
         if self.has_room(1, bytes) {
             self.push(RecordEvent::Packet(end, packet()));
         }
@@ -209,26 +214,26 @@ impl Queue {
 
 /// The endpoints that can be looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Observers(Arc<Mutex<Vec<(usize, Observed)>>>);
+pub struct Observers(Arc<Mutex<Vec<(usize, AnyObserver)>>>);
 
 #[derive(Debug)]
-enum Observed {
+enum AnyObserver {
     Endpoint(Observer),
     Link(Box<dyn ObservedLink>),
 }
 
 impl Observers {
-    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Observed)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, AnyObserver)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, endpoint: usize, observer: Observer) {
-        self.lock().push((endpoint, Observed::Endpoint(observer)));
+        self.lock().push((endpoint, AnyObserver::Endpoint(observer)));
     }
 
     /// Adds a link. Its times are by the clock of that endpoint.
     pub fn add_link(&self, endpoint: usize, link: Box<dyn ObservedLink>) {
-        self.lock().push((endpoint, Observed::Link(link)));
+        self.lock().push((endpoint, AnyObserver::Link(link)));
     }
 
     /// Whether any endpoint is still there.
@@ -237,12 +242,12 @@ impl Observers {
     }
 
     /// Samples every recorded connection and every link, and removes ended ones.
-    pub fn sample(&self, queue: &Queue) {
+    pub fn sample(&self, queue: &WriterQueue) {
         let mut seen = Vec::new();
         self.lock().retain(|(endpoint, observed)| {
             let observer = match observed {
-                Observed::Endpoint(observer) => observer,
-                Observed::Link(link) => {
+                AnyObserver::Endpoint(observer) => observer,
+                AnyObserver::Link(link) => {
                     let over = link.is_over();
                     seen.push(RecordEvent::RelaySnapshot(*endpoint, Box::new(link.look()), over));
                     return !over;
@@ -255,7 +260,7 @@ impl Observers {
                 }
                 let mut watched = Vec::new();
                 connection.watch(&mut |name, value| watched.push((name, value)));
-                let figures = Figures { at, stats: connection.stats(), watched };
+                let figures = StatsSample { at, stats: connection.stats(), watched };
                 seen.push(RecordEvent::Figures(*endpoint, handle, figures));
             })
         });
@@ -277,12 +282,12 @@ pub fn zero(clock: Clock) -> u64 {
 pub struct EndTap {
     name: &'static str,
     endpoint: OnceLock<usize>,
-    queue: Arc<Queue>,
+    queue: Arc<WriterQueue>,
     observers: Observers,
 }
 
 impl EndTap {
-    pub fn new(name: &'static str, queue: Arc<Queue>, observers: Observers) -> EndTap {
+    pub fn new(name: &'static str, queue: Arc<WriterQueue>, observers: Observers) -> EndTap {
         EndTap { name, endpoint: OnceLock::new(), queue, observers }
     }
 
@@ -314,7 +319,7 @@ impl Tap for EndTap {
         self.queue.offer(self.endpoint(), count, copy, bytes.len());
     }
 
-    fn received(&self, came: &Arrival<'_>) {
+    fn received(&self, came: &ReceivedDatagram<'_>) {
         let (length, bytes) = (came.bytes.len(), &*came.bytes);
         let copy = || Datagrams {
             at: came.at,

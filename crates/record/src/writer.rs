@@ -1,21 +1,21 @@
 //! The writer thread, and the state that it has at the end.
 
 use super::captures::{Captures, cannot};
-use super::link::Links;
-use super::order::Order;
+use super::link::RelayLinks;
+use super::order::ReorderBuffer;
 use super::packets::{Datagram, Ways};
-use super::qlog::{Beginning, Events, wall};
-use super::series::Series;
-use super::tap::{Datagrams, Figures, IpPacket, Queue, RecordEvent};
+use super::qlog::{Beginning, QlogFile, wall};
+use super::series::ConnectionSeries;
+use super::tap::{Datagrams, RecordEvent, RecordedIpPacket, StatsSample, WriterQueue};
 use crate::names;
-use crate::recording::About;
+use crate::recording::RecordingDescription;
 use narrows_base::Time;
 use narrows_net::relay::RelaySnapshot;
 use narrows_net::tap::ConnectionOpened;
 use narrows_scenario::output_file;
 use narrows_transport::connection::{Closed, Stats};
 use narrows_transport::endpoint::Handle;
-use narrows_wire::header::{Header, LONG};
+use narrows_wire::header::{LONG, ShortHeader};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -27,8 +27,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Most packets kept for connections that have not been announced yet.
 const MAX_EARLY: usize = 4096;
 
-/// An endpoint.
-pub(super) struct End {
+/// Addresses and capture file of one socket.
+pub(super) struct RecordedEndpoint {
     pub name: &'static str,
     local: SocketAddr,
     zero: u64,
@@ -40,52 +40,52 @@ pub(super) struct End {
 }
 
 /// A connection of which all is kept.
-pub(super) struct Kept {
+pub(super) struct RecordedConnection {
     pub endpoint: usize,
     handle: Handle,
-    events: Option<Events<BufWriter<File>>>,
+    events: Option<QlogFile<BufWriter<File>>>,
     /// Packets that the file no longer lists one by one.
     pub beyond: u64,
-    pub series: Series,
+    pub series: ConnectionSeries,
 }
 
 /// A packet that arrived before its connection was announced.
-struct Early {
+struct EarlyPacket {
     endpoint: usize,
     at: f64,
     sent: bool,
-    header: Header,
+    header: ShortHeader,
     length: usize,
 }
 
 /// Writes events to the files.
-pub struct Writer {
-    pub(super) about: About,
+pub struct RecordWriter {
+    pub(super) about: RecordingDescription,
     folder: PathBuf,
     /// Nanoseconds since 1970.
     start: u64,
     pub(super) captures: Captures,
-    pub(super) order: Order,
-    pub(super) ends: BTreeMap<usize, End>,
-    pub(super) kept: Vec<Kept>,
+    pub(super) order: ReorderBuffer,
+    pub(super) ends: BTreeMap<usize, RecordedEndpoint>,
+    pub(super) kept: Vec<RecordedConnection>,
     /// For a relay.
-    pub(super) links: Option<Links>,
+    pub(super) links: Option<RelayLinks>,
     /// By endpoint, direction and id in the header.
     ids: BTreeMap<(usize, bool, u32), usize>,
-    early: VecDeque<Early>,
+    early: VecDeque<EarlyPacket>,
 }
 
-impl Writer {
+impl RecordWriter {
     /// Opens the first capture file.
-    pub fn new(folder: &Path, about: About) -> Result<Writer, String> {
+    pub fn new(folder: &Path, about: RecordingDescription) -> Result<RecordWriter, String> {
         let captures = Captures::new(folder)?;
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Writer {
+        Ok(RecordWriter {
             about,
             folder: folder.to_path_buf(),
             start: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
             captures,
-            order: Order::default(),
+            order: ReorderBuffer::default(),
             ends: BTreeMap::new(),
             kept: Vec::new(),
             links: None,
@@ -95,7 +95,11 @@ impl Writer {
     }
 
     /// Writes events until [`RecordEvent::End`].
-    pub fn run(mut self, from: &Receiver<RecordEvent>, queue: &Queue) -> Result<Writer, String> {
+    pub fn run(
+        mut self,
+        from: &Receiver<RecordEvent>,
+        queue: &WriterQueue,
+    ) -> Result<RecordWriter, String> {
         while let Ok(event) = from.recv() {
             queue.taken(&event);
             let now = Instant::now();
@@ -155,7 +159,8 @@ impl Writer {
         zero: u64,
     ) -> Result<(), String> {
         let capture = self.captures.of(name)?;
-        let end = End { name, local, zero, ways: Ways::default(), capture, span: None };
+        let end =
+            RecordedEndpoint { name, local, zero, ways: Ways::default(), capture, span: None };
         self.ends.insert(number, end);
         Ok(())
     }
@@ -186,7 +191,7 @@ impl Writer {
             if d.local.is_some() || payload.first().is_none_or(|first| first & LONG != 0) {
                 continue;
             }
-            let Ok(header) = Header::read(payload) else { continue };
+            let Ok(header) = ShortHeader::read(payload) else { continue };
             let (sent, length) = (d.sent, payload.len());
             match self.ids.get(&(endpoint, sent, header.connection.0)) {
                 Some(number) => {
@@ -197,14 +202,20 @@ impl Writer {
                     if self.early.len() >= MAX_EARLY {
                         self.early.pop_front();
                     }
-                    self.early.push_back(Early { endpoint, at: seconds, sent, header, length });
+                    self.early.push_back(EarlyPacket {
+                        endpoint,
+                        at: seconds,
+                        sent,
+                        header,
+                        length,
+                    });
                 }
             }
         }
         Ok(())
     }
 
-    fn packet(&mut self, number: usize, at: u64, packet: &IpPacket) -> Result<(), String> {
+    fn packet(&mut self, number: usize, at: u64, packet: &RecordedIpPacket) -> Result<(), String> {
         let seconds = self.seconds(at);
         let Some(end) = self.ends.get_mut(&number) else { return Ok(()) };
         let first = end.span.map_or(seconds, |s| s.0);
@@ -231,15 +242,22 @@ impl Writer {
             start: self.start,
         };
         let events = output_file::create(&path)
-            .and_then(|file| Events::new(BufWriter::new(file), &beginning))
+            .and_then(|file| QlogFile::new(BufWriter::new(file), &beginning))
             .map_err(|e| cannot(&path, &e))?;
-        let series = Series::new(at);
+        let series = ConnectionSeries::new(at);
         let handle = opened.handle;
-        self.kept.push(Kept { endpoint, handle, events: Some(events), beyond: 0, series });
+        self.kept.push(RecordedConnection {
+            endpoint,
+            handle,
+            events: Some(events),
+            beyond: 0,
+            series,
+        });
         self.ids.insert((endpoint, false, opened.id.0), number);
         self.ids.insert((endpoint, true, opened.peer_id.0), number);
-        let is_own =
-            |p: &Early| self.ids.get(&(p.endpoint, p.sent, p.header.connection.0)) == Some(&number);
+        let is_own = |p: &EarlyPacket| {
+            self.ids.get(&(p.endpoint, p.sent, p.header.connection.0)) == Some(&number)
+        };
         let early = std::mem::take(&mut self.early);
         let (own, others): (VecDeque<_>, _) = early.into_iter().partition(is_own);
         self.early = others;
@@ -257,7 +275,7 @@ impl Writer {
         endpoint: usize,
         at: u64,
         handle: Handle,
-        f: &Figures,
+        f: &StatsSample,
     ) -> Result<(), String> {
         let Some((number, at)) = self.find(endpoint, handle, at) else { return Ok(()) };
         if let Some(kept) = self.kept.get_mut(number).filter(|k| k.events.is_some()) {
@@ -270,7 +288,7 @@ impl Writer {
         let Some(zero) = self.ends.get(&endpoint).map(|e| e.zero) else { return };
         // The relay's clock began with it.
         let (at, begun) = (self.seconds(at), self.seconds(wall(zero, Time::ZERO)));
-        self.links.get_or_insert_with(|| Links::new(begun)).add(at, look, last);
+        self.links.get_or_insert_with(|| RelayLinks::new(begun)).add(at, look, last);
     }
 
     fn closed(
@@ -292,7 +310,7 @@ impl Writer {
     }
 
     fn find(&self, endpoint: usize, handle: Handle, at: u64) -> Option<(usize, f64)> {
-        let mine = |k: &Kept| k.endpoint == endpoint && k.handle == handle;
+        let mine = |k: &RecordedConnection| k.endpoint == endpoint && k.handle == handle;
         let number = self.kept.iter().position(mine)?;
         Some((number, self.seconds(at)))
     }
@@ -300,7 +318,7 @@ impl Writer {
     fn write(
         &mut self,
         number: usize,
-        what: impl FnOnce(&mut Events<BufWriter<File>>) -> io::Result<()>,
+        what: impl FnOnce(&mut QlogFile<BufWriter<File>>) -> io::Result<()>,
     ) -> Result<(), String> {
         let kept = self.kept.get_mut(number);
         let Some(events) = kept.and_then(|k| k.events.as_mut()) else { return Ok(()) };
@@ -308,7 +326,7 @@ impl Writer {
     }
 
     fn end_events(&mut self, number: usize) -> Result<(), String> {
-        self.write(number, Events::flush)?;
+        self.write(number, QlogFile::flush)?;
         if let Some(kept) = self.kept.get_mut(number) {
             kept.beyond = kept.events.take().map_or(0, |e| e.beyond);
         }

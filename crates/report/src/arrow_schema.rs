@@ -9,9 +9,9 @@ use base64::Engine as _;
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, VOffsetT, WIPOffset};
 use parquet::file::metadata::KeyValue;
 
-/// Type of a column.
+/// Arrow types in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ColumnType {
     /// UTF-8 strings.
     Text,
     /// Whole numbers of 64 bits.
@@ -22,7 +22,7 @@ pub enum Kind {
 
 /// The file's metadata that explains its columns.
 pub fn key_value<'a>(
-    columns: impl IntoIterator<Item = (&'a str, Kind)>,
+    columns: impl IntoIterator<Item = (&'a str, ColumnType)>,
     explain: impl Fn(&str) -> Explained,
 ) -> KeyValue {
     let message = message(columns.into_iter().map(|(name, kind)| (name, kind, explain(name))));
@@ -40,7 +40,7 @@ const fn slot(n: VOffsetT) -> VOffsetT {
 }
 
 /// Message: version 0, kind of header 1, header 2, length of the body 3.
-fn message<'a>(columns: impl Iterator<Item = (&'a str, Kind, Explained)>) -> Vec<u8> {
+fn message<'a>(columns: impl Iterator<Item = (&'a str, ColumnType, Explained)>) -> Vec<u8> {
     const METADATA_V5: i16 = 4;
     const HEADER_IS_SCHEMA: u8 = 1;
     let mut b = FlatBufferBuilder::new();
@@ -67,7 +67,7 @@ fn message<'a>(columns: impl Iterator<Item = (&'a str, Kind, Explained)>) -> Vec
 fn field(
     b: &mut FlatBufferBuilder,
     name: &str,
-    kind: Kind,
+    kind: ColumnType,
     explained: Explained,
 ) -> WIPOffset<TableFinishedWIPOffset> {
     let metadata: Vec<_> = explained
@@ -81,13 +81,13 @@ fn field(
     let label = b.create_string(name);
     let shape = b.start_table();
     let type_number: u8 = match kind {
-        Kind::Text => 5,
-        Kind::Whole => {
+        ColumnType::Text => 5,
+        ColumnType::Whole => {
             b.push_slot_always(slot(0), 64i32);
             b.push_slot_always(slot(1), true);
             2
         }
-        Kind::Number => {
+        ColumnType::Number => {
             const DOUBLE: i16 = 2;
             b.push_slot_always(slot(0), DOUBLE);
             3
@@ -99,7 +99,7 @@ fn field(
     b.push_slot_always(slot(3), shape);
     b.push_slot_always(slot(5), children);
     b.push_slot_always(slot(6), metadata);
-    b.push_slot_always(slot(1), kind == Kind::Number);
+    b.push_slot_always(slot(1), kind == ColumnType::Number);
     b.push_slot_always(slot(2), type_number);
     b.end_table(field)
 }
@@ -122,7 +122,7 @@ mod tests {
     /// Some names are a variable's and a measure's.
     #[test]
     fn a_series_is_explained_as_a_series_and_a_measure_as_a_measure() {
-        let column = [("throughput_bps", Kind::Number)];
+        let column = [("throughput_bps", ColumnType::Number)];
         let outcome = sample::outcome(&["reno"], 1, 1.0, 0.5);
         let (series, measures) =
             (key_value(column, of_series(&outcome)), key_value(column, of_measures));

@@ -1,6 +1,6 @@
 //! Tables of named columns, written as CSV and as Parquet.
 
-use crate::arrow_schema::{self, Kind};
+use crate::arrow_schema::{self, ColumnType};
 use crate::variables::of_measures;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -85,9 +85,9 @@ impl Columns {
         let schema = Arc::new(Type::group_type_builder("table").with_fields(fields).build()?);
         let kinds = self.0.iter().map(|(name, values)| {
             let kind = match values {
-                Values::Text(_) => Kind::Text,
-                Values::Whole(_) => Kind::Whole,
-                Values::Number(_) => Kind::Number,
+                Values::Text(_) => ColumnType::Text,
+                Values::Whole(_) => ColumnType::Whole,
+                Values::Number(_) => ColumnType::Number,
             };
             (name.as_str(), kind)
         });

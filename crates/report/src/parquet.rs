@@ -16,11 +16,11 @@
 //!
 //! The file is written with the parquet crate's column writer; its arrow layer would triple the build.
 
-use crate::arrow_schema::{self, Kind};
+use crate::arrow_schema::{self, ColumnType};
 use crate::columns::{Columns, Values};
 use crate::variables::of_series;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
 use parquet::errors::Result;
@@ -40,8 +40,8 @@ const FIXED: [&str; 5] = ["protocol", "kind", "name", "group", "time_s"];
 pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
     let variables = variables(outcome);
     let metadata = about(outcome).map(|(key, value)| KeyValue::new(key.to_string(), value));
-    let texts = FIXED[..4].iter().map(|name| (*name, Kind::Text));
-    let numbers = FIXED[4..].iter().chain(&variables).map(|name| (*name, Kind::Number));
+    let texts = FIXED[..4].iter().map(|name| (*name, ColumnType::Text));
+    let numbers = FIXED[4..].iter().chain(&variables).map(|name| (*name, ColumnType::Number));
     let metadata: Vec<KeyValue> = metadata
         .into_iter()
         .chain([arrow_schema::key_value(texts.chain(numbers), of_series(outcome))])
@@ -62,7 +62,7 @@ pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
 /// All series of the outcome as one table, its rows in the file's order.
 pub fn series(outcome: &Outcome) -> Columns {
     let tables = || outcome.results.iter().flat_map(|r| r.series.iter().map(move |t| (r, t)));
-    let text = |of: fn((&ProtocolOutcome, &Table)) -> String| {
+    let text = |of: fn((&ProtocolOutcome, &SeriesTable)) -> String| {
         let repeated = tables().flat_map(|(r, t)| std::iter::repeat_n(of((r, t)), t.time_s.len()));
         Values::Text(repeated.collect())
     };

@@ -4,7 +4,9 @@
 use crate::VERSION;
 use crate::html::page;
 use crate::html::text::escape;
-use narrows_lab::scorecard::{Entry, Judgement, NOT_SIMULATED, Row, SECTIONS, Scorecard};
+use narrows_lab::scorecard::{
+    Judgement, MeasuredFigure, NOT_SIMULATED, SECTIONS, Scorecard, ScorecardRow,
+};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("scorecard.css");
@@ -18,7 +20,7 @@ const OCTAVES: f64 = 3.0;
 /// summary in one sentence.
 pub fn html(
     asked: &Scorecard,
-    rows: &[Row],
+    rows: &[ScorecardRow],
     names: &[String],
     verdict: &str,
     command_line: &str,
@@ -67,11 +69,11 @@ pub fn html(
 }
 
 /// A square for each figure, section by section.
-fn overview(page: &mut String, rows: &[Row]) {
+fn overview(page: &mut String, rows: &[ScorecardRow]) {
     page.push_str("<section><h2>At a glance</h2><div class=\"glance\">");
     for (number, title) in SECTIONS {
         let of_section = rows.iter().filter(|r| r.criterion.section == number);
-        let entries: Vec<&Entry> = of_section.flat_map(|r| &r.entries).collect();
+        let entries: Vec<&MeasuredFigure> = of_section.flat_map(|r| &r.entries).collect();
         if entries.is_empty() {
             continue;
         }
@@ -112,7 +114,7 @@ fn words(judgement: Judgement) -> &'static str {
     }
 }
 
-fn network(page: &mut String, row: &Row, name: &str, protocol: &str) {
+fn network(page: &mut String, row: &ScorecardRow, name: &str, protocol: &str) {
     let _ = write!(
         page,
         "<article><h3>{}</h3><p class=\"quiet\"><a href=\"scenarios/{}.toml\">{1}.toml</a></p>",
@@ -137,7 +139,7 @@ fn network(page: &mut String, row: &Row, name: &str, protocol: &str) {
 }
 
 /// A value relative to the geometric mean of Reno's and CUBIC's, in factors of two; positive if it is better.
-fn place(e: &Entry, x: f64) -> Option<f64> {
+fn place(e: &MeasuredFigure, x: f64) -> Option<f64> {
     let [_, reno, cubic, _] = e.means;
     if !(x.is_finite() && reno.is_finite() && cubic.is_finite()) {
         return None;
@@ -170,7 +172,7 @@ fn sample(class: &str) -> String {
     )
 }
 
-fn strip(e: &Entry) -> String {
+fn strip(e: &MeasuredFigure) -> String {
     let at = |octaves: f64| (octaves / OCTAVES * 0.5 * (WIDTH - 20.0)) + 0.5 * WIDTH;
     let mut out = format!(
         "<svg class=\"strip\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
@@ -213,14 +215,14 @@ fn closing(page: &mut String, asked: &Scorecard, names: &[String], command_line:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_lab::execute::Control;
+    use narrows_lab::execute::RunControl;
     use std::sync::atomic::AtomicBool;
 
-    fn measured(section: &str) -> (Scorecard, Vec<Row>) {
+    fn measured(section: &str) -> (Scorecard, Vec<ScorecardRow>) {
         let section = Some(section.to_string());
         let asked = Scorecard { protocol: "vegas(alpha=2)".into(), seeds: 2, seed: 1, section };
         let stop = AtomicBool::new(false);
-        let control = Control { stop: &stop, progress: &|_| {}, jobs: 2 };
+        let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 2 };
         let rows = asked.measure(&control).unwrap().unwrap();
         (asked, rows)
     }
@@ -231,7 +233,7 @@ mod tests {
         let (asked, rows) = measured("5.1.5");
         let names: Vec<String> = (1..=rows.len()).map(|i| format!("5.1.5-{i}")).collect();
         let page = html(&asked, &rows, &names, "a < b", "narrows scorecard '<x>'");
-        let entries: Vec<&Entry> = rows.iter().flat_map(|r| &r.entries).collect();
+        let entries: Vec<&MeasuredFigure> = rows.iter().flat_map(|r| &r.entries).collect();
         assert!(!entries.is_empty());
         assert_eq!(page.matches("class=\"strip\"").count(), entries.len());
         let strips: String = page.split("<svg class=\"strip\"").skip(1).collect();

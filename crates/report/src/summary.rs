@@ -71,9 +71,9 @@ const LEFT_OUT: &[[&str; 2]] = &[
 ];
 
 /// A column: two lines of heading, and a cell.
-struct Column {
+struct SummaryColumn {
     head: [&'static str; 2],
-    side: Side,
+    side: ColumnSide,
     cell: Cell,
 }
 
@@ -81,7 +81,7 @@ type Cell = Box<dyn Fn(&ProtocolOutcome) -> String>;
 
 /// Names to the left, numbers to the right, intervals next to their means.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum ColumnSide {
     Left,
     Right,
     Interval,
@@ -90,15 +90,15 @@ enum Side {
 /// The table, aligned. With `width`, it has at most that many columns, and a line below lists the parts left out.
 pub fn table(o: &Outcome, width: Option<usize>) -> String {
     let scale = scale(o);
-    let mut columns = vec![Column {
+    let mut columns = vec![SummaryColumn {
         head: ["", "protocol"],
-        side: Side::Left,
+        side: ColumnSide::Left,
         cell: Box::new(ProtocolOutcome::title),
     }];
     let mut add = |head, (mean, half): (Cell, Option<Cell>)| {
-        columns.push(Column { head, side: Side::Right, cell: mean });
+        columns.push(SummaryColumn { head, side: ColumnSide::Right, cell: mean });
         if let Some(cell) = half {
-            columns.push(Column { head: ["", ""], side: Side::Interval, cell });
+            columns.push(SummaryColumn { head: ["", ""], side: ColumnSide::Interval, cell });
         }
     };
     let number = |name, factor, significant, interval| {
@@ -152,10 +152,10 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
 }
 
 /// Removes the column with this head, or the interval next to it. Returns its name, if it was present.
-fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'static str> {
+fn leave_out(columns: &mut Vec<SummaryColumn>, head: &[&'static str; 2]) -> Option<&'static str> {
     let interval = head[1] == "±";
     let at = columns.iter().position(|c| c.head == *head || interval && c.head[0] == head[0])?;
-    let is_interval = |c: Option<&Column>| c.is_some_and(|c| c.side == Side::Interval);
+    let is_interval = |c: Option<&SummaryColumn>| c.is_some_and(|c| c.side == ColumnSide::Interval);
     if interval {
         return is_interval(columns.get(at + 1)).then(|| {
             columns.remove(at + 1);
@@ -176,7 +176,7 @@ fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'st
 }
 
 /// Smallest width of the table, with names shortened.
-fn narrowest(columns: &[Column], rows: &[ProtocolOutcome]) -> usize {
+fn narrowest(columns: &[SummaryColumn], rows: &[ProtocolOutcome]) -> usize {
     let widths = widths(columns, &cells(columns, rows));
     numbers(columns, &widths) + widths[0].min(MIN_NAME)
 }
@@ -231,12 +231,12 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Per column, the cells of all rows.
-fn cells(columns: &[Column], rows: &[ProtocolOutcome]) -> Vec<Vec<String>> {
+fn cells(columns: &[SummaryColumn], rows: &[ProtocolOutcome]) -> Vec<Vec<String>> {
     columns.iter().map(|c| rows.iter().map(|r| (c.cell)(r)).collect()).collect()
 }
 
-fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
-    let of = |(column, cells): (&Column, &Vec<String>)| {
+fn widths(columns: &[SummaryColumn], cells: &[Vec<String>]) -> Vec<usize> {
+    let of = |(column, cells): (&SummaryColumn, &Vec<String>)| {
         let heads = column.head.iter().map(|h| h.chars().count());
         cells.iter().map(|c| c.chars().count()).chain(heads).max().unwrap_or(0)
     };
@@ -244,12 +244,12 @@ fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
 }
 
 /// Width of all columns but the names, with the gaps before them.
-fn numbers(columns: &[Column], widths: &[usize]) -> usize {
-    let gap = |c: &Column| if c.side == Side::Interval { 1 } else { 2 };
+fn numbers(columns: &[SummaryColumn], widths: &[usize]) -> usize {
+    let gap = |c: &SummaryColumn| if c.side == ColumnSide::Interval { 1 } else { 2 };
     columns.iter().zip(widths).skip(1).map(|(c, w)| w + gap(c)).sum()
 }
 
-fn render(columns: &[Column], rows: &[ProtocolOutcome], width: Option<usize>) -> String {
+fn render(columns: &[SummaryColumn], rows: &[ProtocolOutcome], width: Option<usize>) -> String {
     let mut out = String::new();
     let mut cells = cells(columns, rows);
     let mut widths = widths(columns, &cells);
@@ -266,9 +266,9 @@ fn render(columns: &[Column], rows: &[ProtocolOutcome], width: Option<usize>) ->
         for (i, text) in texts.iter().enumerate() {
             let w = widths[i];
             let _ = match columns[i].side {
-                Side::Left => write!(s, "{text:<w$}"),
-                Side::Right => write!(s, "  {text:>w$}"),
-                Side::Interval => write!(s, " {text:<w$}"),
+                ColumnSide::Left => write!(s, "{text:<w$}"),
+                ColumnSide::Right => write!(s, "  {text:>w$}"),
+                ColumnSide::Interval => write!(s, " {text:<w$}"),
             };
         }
         out.push_str(s.trim_end());

@@ -3,7 +3,7 @@
 
 use crate::access_link::AccessLink;
 use crate::jitter;
-use crate::link::Link;
+use crate::link::BottleneckLink;
 use crate::link_direction::LinkDirection;
 use crate::values;
 use narrows_base::{Duration, SpecError};
@@ -14,7 +14,7 @@ use std::path::Path;
 /// A key of one direction of a link: `loss=1%`, in a file `loss = "1%"`. Each also exists for the
 /// other direction: `reverse-loss=1%`, `reverse = { loss = "1%" }`.
 #[derive(Debug)]
-pub struct Key {
+pub struct DirectionKey {
     /// As in specifications and files.
     pub name: &'static str,
     /// Syntax of its value.
@@ -25,13 +25,13 @@ pub struct Key {
     pub has_parameters: bool,
     /// Sets it; relative file names are resolved against the folder.
     pub set: fn(&mut LinkDirection, &str, &Path) -> Result<(), SpecError>,
-    /// The value in a form that [`set`](Key::set) accepts; `None` for the default.
+    /// The value in a form that [`set`](DirectionKey::set) accepts; `None` for the default.
     pub text: fn(&LinkDirection) -> Option<String>,
 }
 
 /// All keys of one direction, in the order of writing. A specification begins with the first two, without their names.
-pub const KEYS: [Key; 13] = [
-    Key {
+pub const KEYS: [DirectionKey; 13] = [
+    DirectionKey {
         name: "rate",
         form: "1.5Mbit/s|unlimited",
         help: "bits that leave in a second, headers included; unlimited is 1 Pbit/s",
@@ -39,7 +39,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::rate(text).map(|rate| way.rate = rate),
         text: |way| Some(values::rate_text(way.rate)),
     },
-    Key {
+    DirectionKey {
         name: "delay",
         form: "80ms",
         help: "propagation delay, one way",
@@ -47,7 +47,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::delay(text).map(|delay| way.delay = delay),
         text: |way| Some(values::time_text(way.delay)),
     },
-    Key {
+    DirectionKey {
         name: "queue",
         form: "30p|45kB|1bdp|max(1bdp,5p)|max(5p,45kB)|packets(1bdp,5p)|unlimited",
         help: "packets or bytes that wait, the one in service not counted; max is whichever holds more, packets counts any size; 1bdp is \
@@ -56,7 +56,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::queue_size(text).map(|size| way.queue_size = size),
         text: |way| Some(values::queue_text(way.queue_size)),
     },
-    Key {
+    DirectionKey {
         name: "aqm",
         form: "NAME(...)",
         help: "queue management, see narrows list queues; by default droptail",
@@ -64,7 +64,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::aqm(text).map(|aqm| way.aqm = aqm),
         text: |way| way.aqm.as_ref().map(ToString::to_string),
     },
-    Key {
+    DirectionKey {
         name: "loss",
         form: "1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...",
         help: "packets lost after they were sent, see narrows list losses; + joins several. By default none",
@@ -72,7 +72,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| LossSpec::parse_all(text).map(|loss| way.loss = loss),
         text: |way| (!way.loss.is_empty()).then(|| values::loss_text(&way.loss)),
     },
-    Key {
+    DirectionKey {
         name: "policer",
         form: "10Mbit/s/15kB",
         help: "a token bucket behind the transmitter, of that rate and size, without a queue: drops what is sent \
@@ -83,7 +83,7 @@ pub const KEYS: [Key; 13] = [
         },
         text: |way| way.impairments.policer.as_ref().map(values::policer_text),
     },
-    Key {
+    DirectionKey {
         name: "trace",
         form: "FILE|cellular(mean=9Mbit/s,...)",
         help: "a Mahimahi trace (narrows trace convert makes one of other records), or a model of one, see narrows list traces; replaces the rate of this direction",
@@ -91,7 +91,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, folder| values::trace(text, folder).map(|trace| way.trace = Some(trace)),
         text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),
     },
-    Key {
+    DirectionKey {
         name: "trace-start",
         form: "TIME|random",
         help: "where a run enters its trace, which repeats; by default random, in a scenario file 0s",
@@ -99,7 +99,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::trace_start(text).map(|start| way.trace_start = Some(start)),
         text: |way| way.trace_start.map(values::trace_start_text),
     },
-    Key {
+    DirectionKey {
         name: "jitter",
         form: "TIME|normal(TIME,correlation=25%,order=mixed)|...",
         help: "each packet is up to so much later, drawn evenly; or so much earlier or later with uniform, normal, \
@@ -114,7 +114,7 @@ pub const KEYS: [Key; 13] = [
             (i.jitter > Duration::ZERO).then(|| jitter::text(i.jitter, &i.jitter_form))
         },
     },
-    Key {
+    DirectionKey {
         name: "reorder",
         form: "1%/5ms|early(25%,correlation=50%,gap=5)",
         help: "how often a packet is held back, and by how much: later ones overtake it; or the share that is sent \
@@ -123,7 +123,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| jitter::set_reorder(&mut way.impairments, text),
         text: |way| jitter::reorder_text(&way.impairments),
     },
-    Key {
+    DirectionKey {
         name: "duplicate",
         form: "1%",
         help: "how often a packet arrives twice",
@@ -131,7 +131,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::share(text).map(|p| way.impairments.duplicate = p),
         text: |way| share_text(way.impairments.duplicate),
     },
-    Key {
+    DirectionKey {
         name: "corrupt",
         form: "1%",
         help: "how often a packet arrives damaged",
@@ -139,7 +139,7 @@ pub const KEYS: [Key; 13] = [
         set: |way, text, _| values::share(text).map(|p| way.impairments.corrupt = p),
         text: |way| share_text(way.impairments.corrupt),
     },
-    Key {
+    DirectionKey {
         name: "mtu",
         form: "1300B|unlimited",
         help: "packets with more bytes, headers included, are dropped before the queue; narrows link reports them to \
@@ -164,9 +164,9 @@ pub struct LinkKey {
     /// Meaning and default, in one line.
     pub help: &'static str,
     /// Sets it.
-    pub set: fn(&mut Link, &str) -> Result<(), SpecError>,
+    pub set: fn(&mut BottleneckLink, &str) -> Result<(), SpecError>,
     /// The value in a form that [`set`](LinkKey::set) accepts; `None` for the default.
-    pub text: fn(&Link) -> Option<String>,
+    pub text: fn(&BottleneckLink) -> Option<String>,
 }
 
 /// All keys of the whole specification.
@@ -214,8 +214,8 @@ pub const NAMES: [&str; KEYS.len()] = {
 };
 
 /// The key of one direction with that name.
-pub fn find(name: &str) -> Option<&'static Key> {
-    const TABLE: &[Key] = &KEYS;
+pub fn find(name: &str) -> Option<&'static DirectionKey> {
+    const TABLE: &[DirectionKey] = &KEYS;
     TABLE.iter().find(|k| k.name == name)
 }
 
@@ -257,7 +257,7 @@ pub fn every_name() -> Vec<String> {
 
 /// Names, forms and explanations of all keys that follow the rate and the delay.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let (there, whole): (&'static [Key], &'static [LinkKey]) = (&KEYS, &LINK_KEYS);
+    let (there, whole): (&'static [DirectionKey], &'static [LinkKey]) = (&KEYS, &LINK_KEYS);
     let there = there.iter().skip(2).map(|k| (k.name, k.form, k.help));
     there.chain(whole.iter().map(|k| (k.name, k.form, k.help)))
 }
@@ -345,7 +345,7 @@ mod tests {
             "mtu" => "1300B".into(),
             other => panic!("a sample for '{other}' is missing"),
         };
-        let parse = |text: &str| Link::parse(text, Path::new("")).unwrap();
+        let parse = |text: &str| BottleneckLink::parse(text, Path::new("")).unwrap();
         let plain = parse("1Mbit/s,1ms");
         let mut seen = BTreeSet::new();
         for key in &KEYS {

@@ -25,6 +25,6 @@ pub mod trace_convert;
 pub mod user_links;
 pub mod values;
 
-pub use link::Link;
+pub use link::BottleneckLink;
 pub use plan::Plan;
 pub use scenario::Scenario;

@@ -16,7 +16,7 @@ pub const MAX_HOST_DELAY: Duration = Duration::from_millis(10);
 
 /// A bottleneck with each flow's own links before and after it.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct BottleneckLink {
     /// The direction of data.
     pub forward: LinkDirection,
     /// The direction of acknowledgements.
@@ -29,7 +29,7 @@ pub struct Link {
     pub host_delay: Option<Duration>,
 }
 
-impl Link {
+impl BottleneckLink {
     /// The sum of all one-way delays in both directions; ranges count with their middle.
     pub fn base_rtt(&self) -> Duration {
         let own = |side: &Option<AccessLink>| {
@@ -44,7 +44,7 @@ impl Link {
     ///
     /// # Errors
     /// One of them is slower than the bottleneck.
-    pub fn folded(mut self) -> Result<Link, SpecError> {
+    pub fn folded(mut self) -> Result<BottleneckLink, SpecError> {
         for (name, side) in [("access", self.access.take()), ("egress", self.egress.take())] {
             let Some(side) = side else { continue };
             for way in [&mut self.forward, &mut self.back] {
@@ -68,10 +68,10 @@ impl Link {
 
     /// The same link with its queues as numbers of packets or bytes, never in BDPs.
     #[must_use]
-    pub fn resolved(self, packet_bytes: u32) -> Link {
+    pub fn resolved(self, packet_bytes: u32) -> BottleneckLink {
         let rtt = self.base_rtt();
         let [forward, back] = [self.forward, self.back].map(|way| way.resolved(rtt, packet_bytes));
-        Link { forward, back, ..self }
+        BottleneckLink { forward, back, ..self }
     }
 
     /// One line for readers: rate, base RTT, BDP, buffer, loss.

@@ -1,7 +1,7 @@
 //! The one-line link: `RATE,DELAY[,key=value]*`, or a name from [`crate::links`]; read and written.
 
 use crate::keys::{self, REVERSE};
-use crate::link::Link;
+use crate::link::BottleneckLink;
 use crate::link_direction::{LinkDirection, QueueSize};
 use crate::{links, user_links, values};
 use narrows_base::{SpecError, spec};
@@ -12,24 +12,24 @@ use std::path::Path;
 const FORM: &str =
     "a link is RATE,DELAY[,key=value]*, such as 1.5Mbit/s,80ms,queue=30p,loss=1%, or a name";
 
-impl Link {
+impl BottleneckLink {
     /// Reads a specification; trace files are found from `folder`.
     ///
     /// # Errors
     /// One line that gives the place, the error, and the expected form.
-    pub fn parse(text: &str, folder: &Path) -> Result<Link, SpecError> {
-        Link::parse_with(text, &[], folder)
+    pub fn parse(text: &str, folder: &Path) -> Result<BottleneckLink, SpecError> {
+        BottleneckLink::parse_with(text, &[], folder)
     }
 
     /// The same, with these keys in place of the specification's own.
     ///
     /// # Errors
-    /// As [`Link::parse`].
+    /// As [`BottleneckLink::parse`].
     pub fn parse_with(
         text: &str,
         varied: &[(&str, &str)],
         folder: &Path,
-    ) -> Result<Link, SpecError> {
+    ) -> Result<BottleneckLink, SpecError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(SpecError::new(format!("the link is empty; {FORM}")));
@@ -58,8 +58,13 @@ impl Link {
         }
         let delay = values::delay(second)?;
         let forward = LinkDirection::new(rate, delay, QueueSize::Usual);
-        let mut link =
-            Link { back: forward.clone(), forward, access: None, egress: None, host_delay: None };
+        let mut link = BottleneckLink {
+            back: forward.clone(),
+            forward,
+            access: None,
+            egress: None,
+            host_delay: None,
+        };
         let (back, there): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|(key, _)| key.starts_with(REVERSE));
         for (key, value) in there {
@@ -144,7 +149,7 @@ fn pairs<'a>(pieces: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
     Ok(out)
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for BottleneckLink {
     /// The specification in full; it reads back to the same link.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let forward = self.forward.pairs();

@@ -2,7 +2,7 @@
 
 mod steps;
 
-pub use steps::Step;
+pub use steps::ShareChange;
 
 use crate::link_direction::{LinkDirection, QueueSize, TraceStart};
 use crate::route::Map;
@@ -11,7 +11,7 @@ use crate::values::{MAX_DELAY, loss_text, queue_text, rate_text};
 use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_congestion::PathHints;
-use narrows_link::{Change, Impairments, LinkConfig};
+use narrows_link::{Impairments, LinkChange, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
 use narrows_transport::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub struct Plan {
     pub reported: Vec<usize>,
     /// Metered directed links, ascending.
     metered: Vec<u32>,
-    changes: Vec<(Time, usize, Change)>,
+    changes: Vec<(Time, usize, LinkChange)>,
     reconfigurations: Vec<(Time, usize, PathHints)>,
 }
 
@@ -56,7 +56,7 @@ impl Plan {
                 way.carries(scenario.packet).map_err(|e| at_line(wire.line, e))?;
             }
         }
-        let (map, names) = (Map::new(&scenario.links), Names::of(&scenario));
+        let (map, names) = (Map::new(&scenario.links), LinkNames::of(&scenario));
         let mut groups = Vec::new();
         for flows in &scenario.flows {
             groups.push(group(&scenario, &map, &names, flows).map_err(|e| at_line(flows.line, e))?);
@@ -94,11 +94,11 @@ impl Plan {
                     format!("a change at {} comes after the end at {}", c.at, scenario.duration);
                 return Err(at_line(c.line, SpecError::new(e)));
             }
-            if matches!(c.change, Change::Rate(_)) && way(&scenario, link).trace.is_some() {
+            if matches!(c.change, LinkChange::Rate(_)) && way(&scenario, link).trace.is_some() {
                 let e = format!("link '{}' follows a trace, so its rate cannot be changed", c.link);
                 return Err(at_line(c.line, SpecError::new(e)));
             }
-            if let Change::Mtu(mtu) = c.change {
+            if let LinkChange::Mtu(mtu) = c.change {
                 let mut changed = way(&scenario, link).clone();
                 changed.impairments.mtu = Some(mtu);
                 changed.carries(scenario.packet).map_err(|e| at_line(c.line, e))?;
@@ -177,7 +177,7 @@ impl Plan {
         };
         let ranges = |own: &Option<OwnLink>| own.is_some_and(|own| own.side.is_range());
         s.links.iter().any(|wire| drawn(&wire.there) || drawn(&wire.back))
-            || s.changes.iter().any(|c| matches!(c.change, Change::Loss(_)))
+            || s.changes.iter().any(|c| matches!(c.change, LinkChange::Loss(_)))
             || s.flows.iter().any(|f| {
                 f.stagger > Duration::ZERO
                     || f.host_delay > Duration::ZERO
@@ -287,12 +287,12 @@ fn name_of(s: &Scenario, link: u32) -> String {
 }
 
 /// Directed links by name.
-struct Names(BTreeMap<String, u32>);
+struct LinkNames(BTreeMap<String, u32>);
 
-impl Names {
-    fn of(s: &Scenario) -> Names {
+impl LinkNames {
+    fn of(s: &Scenario) -> LinkNames {
         let count = 2 * s.links.len() as u32;
-        Names((0..count).map(|l| (name_of(s, l), l)).collect())
+        LinkNames((0..count).map(|l| (name_of(s, l), l)).collect())
     }
     fn direction(&self, name: &str) -> Result<u32, SpecError> {
         self.0.get(name).copied().ok_or_else(|| {
@@ -361,7 +361,12 @@ fn check_names(s: &Scenario) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Group, SpecError> {
+fn group(
+    s: &Scenario,
+    map: &Map<'_>,
+    names: &LinkNames,
+    flows: &Flows,
+) -> Result<Group, SpecError> {
     if flows.count == 0 {
         return Err(SpecError::new("count must be at least 1"));
     }

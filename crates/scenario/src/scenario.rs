@@ -7,7 +7,7 @@ use crate::access_link::AccessLink;
 use crate::link_direction::LinkDirection;
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_congestion::PathHints;
-pub use narrows_link::Change;
+pub use narrows_link::LinkChange;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 
@@ -39,7 +39,7 @@ pub struct Scenario {
     /// New hints that applications give about the path while their flows run.
     pub reconfigurations: Vec<Reconfiguration>,
     /// Selection of the recorded time series, in addition to each group's bottleneck.
-    pub probe: Probe,
+    pub probe: SeriesSelection,
     /// The link at which utilisation, losses and queue are measured; by default each group's
     /// slowest.
     pub bottleneck: Option<String>,
@@ -120,7 +120,7 @@ pub struct Scheduled {
     /// The link, or its other direction (`name.back`).
     pub link: String,
     /// The new value.
-    pub change: Change,
+    pub change: LinkChange,
     /// Line in its file, 0 without a file.
     pub line: usize,
 }
@@ -140,7 +140,7 @@ pub struct Reconfiguration {
 
 /// Selection of recorded time series.
 #[derive(Clone, Debug)]
-pub struct Probe {
+pub struct SeriesSelection {
     /// Time between samples; by default a 600th of the run, at least 10 ms.
     pub interval: Option<Duration>,
     /// Links recorded in addition to the bottlenecks.
@@ -151,9 +151,9 @@ pub struct Probe {
     pub line: usize,
 }
 
-impl Default for Probe {
-    fn default() -> Probe {
-        Probe { interval: None, links: Vec::new(), flows: 4, line: 0 }
+impl Default for SeriesSelection {
+    fn default() -> SeriesSelection {
+        SeriesSelection { interval: None, links: Vec::new(), flows: 4, line: 0 }
     }
 }
 
@@ -173,7 +173,7 @@ impl Scenario {
             flows: Vec::new(),
             changes: Vec::new(),
             reconfigurations: Vec::new(),
-            probe: Probe::default(),
+            probe: SeriesSelection::default(),
             bottleneck: None,
         }
     }

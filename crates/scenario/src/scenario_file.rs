@@ -10,7 +10,7 @@ mod template;
 mod write;
 
 pub use read::{load, packet, parse, preset};
-pub use template::{Target, Template, split_key, taken, with_parameter};
+pub use template::{Template, TemplateTarget, split_key, taken, with_parameter};
 pub use write::text;
 
 /// A value in a file, and its position.

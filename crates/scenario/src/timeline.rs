@@ -6,7 +6,7 @@ use crate::scenario::{Reconfiguration, Scenario, Scheduled};
 use crate::values;
 use narrows_base::{Duration, SpecError, spec};
 use narrows_congestion::PathHints;
-use narrows_link::{Change, LossSpec};
+use narrows_link::{LinkChange, LossSpec};
 use std::fmt;
 
 /// A key of `[[reconfigure]]`: a hint that an application gives about its path.
@@ -45,9 +45,9 @@ pub struct ChangeKey {
     /// As in files and on command lines.
     pub name: &'static str,
     /// Reads its value.
-    pub read: fn(&str) -> Result<Change, SpecError>,
+    pub read: fn(&str) -> Result<LinkChange, SpecError>,
     /// The value in a form that [`read`](ChangeKey::read) accepts; `None` for another kind of change.
-    pub text: fn(&Change) -> Option<String>,
+    pub text: fn(&LinkChange) -> Option<String>,
     /// Whether both directions have the same value, so that a change of the whole link applies to both. A loss applies
     /// only to the data's direction, as in a link's specification.
     both_ways: fn(&LinkDirection, &LinkDirection) -> bool,
@@ -57,36 +57,36 @@ pub struct ChangeKey {
 pub const CHANGE_KEYS: &[ChangeKey] = &[
     ChangeKey {
         name: "rate",
-        read: |text| values::rate(text).map(Change::Rate),
+        read: |text| values::rate(text).map(LinkChange::Rate),
         text: |change| match change {
-            Change::Rate(rate) => Some(values::rate_text(*rate)),
+            LinkChange::Rate(rate) => Some(values::rate_text(*rate)),
             _ => None,
         },
         both_ways: |there, back| there.rate == back.rate,
     },
     ChangeKey {
         name: "delay",
-        read: |text| values::delay(text).map(Change::Delay),
+        read: |text| values::delay(text).map(LinkChange::Delay),
         text: |change| match change {
-            Change::Delay(delay) => Some(values::time_text(*delay)),
+            LinkChange::Delay(delay) => Some(values::time_text(*delay)),
             _ => None,
         },
         both_ways: |there, back| there.delay == back.delay,
     },
     ChangeKey {
         name: "loss",
-        read: |text| LossSpec::parse_all(text).map(Change::Loss),
+        read: |text| LossSpec::parse_all(text).map(LinkChange::Loss),
         text: |change| match change {
-            Change::Loss(loss) => Some(values::loss_text(loss)),
+            LinkChange::Loss(loss) => Some(values::loss_text(loss)),
             _ => None,
         },
         both_ways: |_, _| false,
     },
     ChangeKey {
         name: "mtu",
-        read: |text| values::mtu(text).map(Change::Mtu),
+        read: |text| values::mtu(text).map(LinkChange::Mtu),
         text: |change| match change {
-            Change::Mtu(mtu) => Some(values::mtu_text(*mtu)),
+            LinkChange::Mtu(mtu) => Some(values::mtu_text(*mtu)),
             _ => None,
         },
         both_ways: |there, back| there.impairments.mtu == back.impairments.mtu,
@@ -139,7 +139,7 @@ impl Scenario {
     pub fn reconfigure(&mut self, text: &str) -> Result<(), SpecError> {
         const FORM: &str =
             "TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
-        let Entry { at, name, pairs } = Entry::read(text, FORM)?;
+        let TimelineEntry { at, name, pairs } = TimelineEntry::read(text, FORM)?;
         let hints = hints(pairs)?;
         let groups: Vec<String> = match name {
             Some(name) => vec![name.to_string()],
@@ -159,7 +159,7 @@ impl Scenario {
     pub fn change(&mut self, text: &str) -> Result<(), SpecError> {
         const FORM: &str =
             "TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,delay=150ms";
-        let Entry { at, name, pairs } = Entry::read(text, FORM)?;
+        let TimelineEntry { at, name, pairs } = TimelineEntry::read(text, FORM)?;
         for (key_name, value) in pairs {
             let names: Vec<&str> = CHANGE_KEYS.iter().map(|k| k.name).collect();
             let key = CHANGE_KEYS.iter().find(|k| k.name == key_name);
@@ -192,9 +192,9 @@ impl Scenario {
 /// An invalid text; the message gives the expected form.
 pub fn path_hints_at(text: &str) -> Result<(Duration, PathHints), SpecError> {
     const FORM: &str = "TIME:KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
-    match Entry::read(text, FORM)? {
-        Entry { at, name: None, pairs } => Ok((at, hints(pairs)?)),
-        Entry { .. } => Err(SpecError::new(format!("'{text}': expected {FORM}"))),
+    match TimelineEntry::read(text, FORM)? {
+        TimelineEntry { at, name: None, pairs } => Ok((at, hints(pairs)?)),
+        TimelineEntry { .. } => Err(SpecError::new(format!("'{text}': expected {FORM}"))),
     }
 }
 
@@ -210,14 +210,14 @@ fn hints(pairs: Vec<(&str, &str)>) -> Result<PathHints, SpecError> {
 }
 
 /// An entry of a command line before its keys are read.
-struct Entry<'a> {
+struct TimelineEntry<'a> {
     at: Duration,
     name: Option<&'a str>,
     pairs: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Entry<'a> {
-    fn read(text: &'a str, form: &str) -> Result<Entry<'a>, SpecError> {
+impl<'a> TimelineEntry<'a> {
+    fn read(text: &'a str, form: &str) -> Result<TimelineEntry<'a>, SpecError> {
         let wrong = || SpecError::new(format!("'{text}': expected {form}"));
         let (at, rest) = text.split_once(':').ok_or_else(wrong)?;
         // Text before the first key's name is the name of a group or link.
@@ -233,7 +233,7 @@ impl<'a> Entry<'a> {
         if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
             return Err(SpecError::new(format!("'{text}' has {} twice", twice[0])));
         }
-        Ok(Entry { at: values::delay(at.trim())?, name, pairs })
+        Ok(TimelineEntry { at: values::delay(at.trim())?, name, pairs })
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Form {
 
 /// Columns of times and rates, and their units in nanoseconds and bit/s.
 #[derive(Default)]
-struct Columns {
+struct TraceColumns {
     time: Option<(usize, f64)>,
     rate: Option<(usize, f64)>,
 }
@@ -135,7 +135,7 @@ fn number(cell: &str, separator: Option<char>) -> Option<f64> {
 }
 
 /// The columns: from the form, else from the header's names, else by their order.
-fn columns(names: &[&str], count: usize, form: &Form) -> Result<Columns, SpecError> {
+fn columns(names: &[&str], count: usize, form: &Form) -> Result<TraceColumns, SpecError> {
     let unit = |text: &Option<String>, units: &[(&str, f64)], what: &str| match text {
         None => Ok(None),
         Some(text) => match units.iter().find(|(name, _)| name == text) {
@@ -148,7 +148,7 @@ fn columns(names: &[&str], count: usize, form: &Form) -> Result<Columns, SpecErr
     };
     let time = unit(&form.time, &TIME_UNITS, "unit of time")?;
     let rate = unit(&form.rate, &RATE_UNITS, "unit of rate")?;
-    let found = Columns::of_names(names);
+    let found = TraceColumns::of_names(names);
     let (first, second) = match form.columns.as_deref() {
         Some([first, second]) if *first > 0 && *second > 0 => (*first, Some(*second)),
         Some([first]) if *first > 0 => (*first, None),
@@ -170,7 +170,7 @@ fn columns(names: &[&str], count: usize, form: &Form) -> Result<Columns, SpecErr
     if form.every.is_some() {
         let column = second.unwrap_or(first);
         let rate = rate.or(named(column, &found.rate)).ok_or_else(no_rate)?;
-        return Ok(Columns { time: None, rate: Some((column, rate)) });
+        return Ok(TraceColumns { time: None, rate: Some((column, rate)) });
     }
     let time = time.or(named(first, &found.time)).ok_or_else(|| SpecError::new(NO_TIME))?;
     let rate = match second {
@@ -180,17 +180,17 @@ fn columns(names: &[&str], count: usize, form: &Form) -> Result<Columns, SpecErr
         }
         None => None,
     };
-    Ok(Columns { time: Some((first, time)), rate })
+    Ok(TraceColumns { time: Some((first, time)), rate })
 }
 
 fn no_rate() -> SpecError {
     SpecError::new("the unit of the rates is missing: --rate bit/s, kbit/s, Mbit/s or MB/s")
 }
 
-impl Columns {
+impl TraceColumns {
     /// Columns with names of times and rates. A unit that is not in the name is 0.
-    fn of_names(names: &[&str]) -> Columns {
-        let mut found = Columns::default();
+    fn of_names(names: &[&str]) -> TraceColumns {
+        let mut found = TraceColumns::default();
         for (i, name) in names.iter().enumerate() {
             let word = name.to_lowercase();
             let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));

@@ -2,7 +2,7 @@
 //!
 //! A program sets the file once ([`set_file`]); without that, a library reads no file.
 
-use crate::link::Link;
+use crate::link::BottleneckLink;
 use crate::links::LINKS;
 use crate::output_file;
 use crate::text_file;
@@ -91,7 +91,7 @@ pub fn check_name(name: &str) -> Result<(), SpecError> {
 /// An invalid name or link, or the file cannot be read or written.
 pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
     check_name(name)?;
-    Link::parse(link, Path::new(""))?;
+    BottleneckLink::parse(link, Path::new(""))?;
     let mut all = read(file)?;
     all.insert(name.into(), link.into());
     let at = |e: &dyn std::fmt::Display| SpecError::new(format!("{}: {e}", file.display()));

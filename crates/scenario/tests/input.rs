@@ -3,12 +3,12 @@
 use narrows_base::{Duration, Rate};
 use narrows_link::QueueLimit;
 use narrows_scenario::link_direction::QueueSize;
-use narrows_scenario::{Link, Plan, links, scenario_file};
+use narrows_scenario::{BottleneckLink, Plan, links, scenario_file};
 use proptest::prelude::*;
 use std::path::Path;
 
-fn link(text: &str) -> Link {
-    Link::parse(text, Path::new("")).unwrap_or_else(|e| panic!("{text}: {e}"))
+fn link(text: &str) -> BottleneckLink {
+    BottleneckLink::parse(text, Path::new("")).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 fn limit(text: &str) -> QueueLimit {
     match link(text).resolved(1000).forward.queue_size {
@@ -85,7 +85,8 @@ fn a_product_is_rate_times_base_rtt_rounded_up() {
         assert!(written.contains(&format!("queue={text}")), "{written}");
     }
     for wrong in ["packets(5p)", "packets(1bdp,5kB)", "packets()", "max(45kB,3p)", "max(3p,4p)"] {
-        let e = Link::parse(&format!("1Mbit/s,1ms,queue={wrong}"), Path::new("")).unwrap_err();
+        let e = BottleneckLink::parse(&format!("1Mbit/s,1ms,queue={wrong}"), Path::new(""))
+            .unwrap_err();
         assert!(e.to_string().contains("packets(1bdp,5p) or unlimited"), "{e}");
     }
     assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), QueueLimit::Bytes(45_000));
@@ -118,10 +119,10 @@ fn every_named_link_is_read_and_shown_in_full() {
 fn a_rate_in_place_of_a_trace_is_refused() {
     for (text, key) in [("lte,rate=20Mbit/s", "rate"), ("leo,reverse-rate=5Mbit/s", "reverse-rate")]
     {
-        let e = Link::parse(text, Path::new("")).unwrap_err().to_string();
+        let e = BottleneckLink::parse(text, Path::new("")).unwrap_err().to_string();
         assert!(e.starts_with(&format!("{key}: the link follows ")) && e.contains("trace="), "{e}");
     }
-    let varied = Link::parse_with("lte", &[("rate", "20Mbit/s")], Path::new(""));
+    let varied = BottleneckLink::parse_with("lte", &[("rate", "20Mbit/s")], Path::new(""));
     assert!(varied.unwrap_err().to_string().contains("give another trace="));
     let own = link("lte,rate=20Mbit/s,trace=cellular(mean=20Mbit/s)");
     assert_eq!((own.forward.mean_bps() / 1e6).round(), 20.0);
@@ -173,7 +174,7 @@ fn bad_links_get_one_line_that_says_what_would_be_right() {
         ("1.5Mbit/s,1e30s", "ten years"),
         ("1.5Mbit/s,80ms,30p", "not key=value"),
     ] {
-        let e = match Link::parse(bad, Path::new("")) {
+        let e = match BottleneckLink::parse(bad, Path::new("")) {
             Err(e) => e.to_string(),
             Ok(l) => panic!("'{bad}' was taken for {l}"),
         };
@@ -314,14 +315,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn no_link_makes_the_parser_panic(text in ".{0,60}") {
-        let _ = Link::parse(&text, Path::new("/nonexistent"));
+        let _ = BottleneckLink::parse(&text, Path::new("/nonexistent"));
     }
     #[test]
     fn no_keys_make_the_parser_panic(
         key in "(queue|loss|aqm|access|egress|jitter|reorder|reverse-rate|reverse-queue|duplicate)",
         value in "[-0-9a-zA-Z.,()=/%+]{0,24}",
     ) {
-        if let Ok(l) = Link::parse(&format!("1Mbit/s,10ms,{key}={value}"), Path::new("/nonexistent")) {
+        if let Ok(l) = BottleneckLink::parse(&format!("1Mbit/s,10ms,{key}={value}"), Path::new("/nonexistent")) {
             let l = l.resolved(1000);
             // The text of a valid link is valid and equal.
             prop_assert_eq!(link(&l.to_string()).to_string(), l.to_string());
@@ -388,9 +389,9 @@ fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
             scenario_file::Template::load(&file).err().unwrap(),
             narrows_scenario::user_links::read(&file).err().unwrap_or_else(|| {
                 // `password = 'hunter2'` has the form of a named link, but it is invalid when used.
-                Link::parse("hunter", Path::new("")).unwrap_err()
+                BottleneckLink::parse("hunter", Path::new("")).unwrap_err()
             }),
-            Link::parse(&trace, Path::new("")).unwrap_err(),
+            BottleneckLink::parse(&trace, Path::new("")).unwrap_err(),
         ] {
             let e = e.to_string();
             assert!(!e.contains("hunter2") && e.lines().count() == 1, "{secret}: {e}");

@@ -4,8 +4,8 @@
 use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
 use narrows_link::{Link, LinkConfig, QueueConfig, QueueLimit};
-use narrows_sim::calendar::{Calendar, Event, Kind};
-use narrows_simulated::{Input, Output};
+use narrows_sim::calendar::{Calendar, EventKind, SimEvent};
+use narrows_simulated::{SenderInput, SenderOutput};
 use narrows_transport::{Preset, Protocol};
 use std::collections::VecDeque;
 
@@ -20,13 +20,17 @@ fn calendar(bencher: Bencher, pending: u32) {
     let mut calendar = Calendar::new();
     let ahead = |now: Time, bits: u64| now + Duration::from_nanos(bits % 30_000_000);
     for i in 0..pending {
-        calendar.push(Event::new(ahead(Time::ZERO, random.bits()), Kind::Link, i));
+        calendar.push(SimEvent::new(ahead(Time::ZERO, random.bits()), EventKind::Link, i));
     }
     const N: u32 = 100_000;
     bencher.counter(ItemsCount::new(N)).bench_local(|| {
         for _ in 0..N {
             let event = calendar.pop(Time::NEVER).expect("as many pushes as pops");
-            calendar.push(Event::new(ahead(event.time, random.bits()), Kind::Link, event.number()));
+            calendar.push(SimEvent::new(
+                ahead(event.time, random.bits()),
+                EventKind::Link,
+                event.number(),
+            ));
         }
     });
 }
@@ -100,19 +104,19 @@ fn endpoints(bencher: Bencher, name: &str) {
         narrows_simulated::endpoints(&protocol, 0, RandomKey::from_seed(1));
     let mut now = Time::ZERO;
     let mut wire: VecDeque<Packet> = VecDeque::new();
-    sender.handle(now, Input::Open);
-    sender.handle(now, Input::Data(u64::MAX));
+    sender.handle(now, SenderInput::Open);
+    sender.handle(now, SenderInput::Data(u64::MAX));
     const N: u32 = 100_000;
     bencher.counter(ItemsCount::new(N)).bench_local(|| {
         for i in 0..N {
             now += Duration::from_micros(300);
             loop {
                 match sender.poll(now) {
-                    Output::Send(packet) => wire.push_back(packet),
-                    Output::Wait(due) => {
+                    SenderOutput::Send(packet) => wire.push_back(packet),
+                    SenderOutput::Wait(due) => {
                         if wire.is_empty() {
                             now = due;
-                            sender.handle(now, Input::Timeout);
+                            sender.handle(now, SenderInput::Timeout);
                             continue;
                         }
                         break;
@@ -123,7 +127,7 @@ fn endpoints(bencher: Bencher, name: &str) {
             if i % 1000 != 999
                 && let Some(ack) = receiver.on_packet(now, &packet)
             {
-                sender.handle(now, Input::Packet(ack));
+                sender.handle(now, SenderInput::Packet(ack));
             }
         }
     });

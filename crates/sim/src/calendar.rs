@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 
 /// An event: its time, and the entity that handles it. Ordered by time, then kind, then number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Event {
+pub struct SimEvent {
     /// When it is handled.
     pub time: Time,
     key: u32,
@@ -22,7 +22,7 @@ pub struct Event {
 /// Kinds of events, in the order in which simultaneous ones are handled.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u32)]
-pub enum Kind {
+pub enum EventKind {
     /// A scheduled change of a link.
     Change = 0,
     /// The measured span begins.
@@ -42,12 +42,12 @@ pub enum Kind {
 /// Largest number that an event can carry.
 pub const MAX_NUMBER: u32 = (1 << 28) - 1;
 
-impl Event {
+impl SimEvent {
     /// An event of `kind` for entity `number`.
     #[inline]
-    pub fn new(time: Time, kind: Kind, number: u32) -> Event {
+    pub fn new(time: Time, kind: EventKind, number: u32) -> SimEvent {
         debug_assert!(number <= MAX_NUMBER);
-        Event { time, key: (kind as u32) << 28 | number }
+        SimEvent { time, key: (kind as u32) << 28 | number }
     }
     /// Its position in the order of events, as one number.
     #[inline]
@@ -56,15 +56,15 @@ impl Event {
     }
     /// The kind that it was made with.
     #[inline]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> EventKind {
         match self.key >> 28 {
-            0 => Kind::Change,
-            1 => Kind::Measure,
-            2 => Kind::Link,
-            3 => Kind::Source,
-            4 => Kind::Sender,
-            5 => Kind::Receiver,
-            _ => Kind::Sample,
+            0 => EventKind::Change,
+            1 => EventKind::Measure,
+            2 => EventKind::Link,
+            3 => EventKind::Source,
+            4 => EventKind::Sender,
+            5 => EventKind::Receiver,
+            _ => EventKind::Sample,
         }
     }
     /// The entity's number.
@@ -88,14 +88,14 @@ const ALL: u64 = 1 << 62;
 const REVIEW: u32 = 8192;
 
 #[derive(Clone, Copy)]
-struct Node {
-    event: Event,
+struct CalendarNode {
+    event: SimEvent,
     next: u32,
 }
 
 /// The event queue.
 pub struct Calendar {
-    nodes: Vec<Node>,
+    nodes: Vec<CalendarNode>,
     free: u32,
     /// Empty as long as there are no buckets.
     heads: Box<[u32]>,
@@ -105,14 +105,14 @@ pub struct Calendar {
     /// Events in buckets, without the current one.
     stored: usize,
     /// The current bucket, latest event first.
-    current: Vec<Event>,
+    current: Vec<SimEvent>,
     /// Late events of a current bucket that is crowded (a million flows that start at once).
-    crowd: BinaryHeap<Reverse<Event>>,
+    crowd: BinaryHeap<Reverse<SimEvent>>,
     /// Absolute number of the current bucket.
     bucket: u64,
     /// A bucket is 2^shift nanoseconds.
     shift: u32,
-    far: BinaryHeap<Reverse<Event>>,
+    far: BinaryHeap<Reverse<SimEvent>>,
     pops: u32,
     opened: u32,
     far_pushes: u32,
@@ -147,7 +147,7 @@ impl Calendar {
 
     /// Adds an event; its time must not be before that of the last one popped.
     #[inline]
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, event: SimEvent) {
         let bucket = event.time.as_nanos() >> self.shift;
         // One comparison for "after the current bucket and within the year".
         if bucket.wrapping_sub(self.bucket + 1) < BUCKETS - 1 {
@@ -160,14 +160,14 @@ impl Calendar {
     }
 
     #[inline(never)]
-    fn push_far(&mut self, event: Event) {
+    fn push_far(&mut self, event: SimEvent) {
         self.far_pushes += 1;
         self.far.push(Reverse(event));
     }
 
     /// Takes the earliest event if it is not after `until`.
     #[inline]
-    pub fn pop(&mut self, until: Time) -> Option<Event> {
+    pub fn pop(&mut self, until: Time) -> Option<SimEvent> {
         if !self.crowd.is_empty() {
             return self.pop_crowded(until);
         }
@@ -185,7 +185,7 @@ impl Calendar {
 
     /// Pops the earlier event of the current bucket and its heap.
     #[cold]
-    fn pop_crowded(&mut self, until: Time) -> Option<Event> {
+    fn pop_crowded(&mut self, until: Time) -> Option<SimEvent> {
         let late = self.crowd.peek()?.0;
         let event = self.current.last().map_or(late, |e| late.min(*e));
         if event.time > until {
@@ -201,7 +201,7 @@ impl Calendar {
     }
 
     #[inline(never)]
-    fn push_current(&mut self, event: Event) {
+    fn push_current(&mut self, event: SimEvent) {
         let mut at = self.current.len();
         if at == FEW && self.heads.is_empty() {
             return self.make_buckets(event);
@@ -219,7 +219,7 @@ impl Calendar {
 
     /// There are too many events for one vector.
     #[cold]
-    fn make_buckets(&mut self, event: Event) {
+    fn make_buckets(&mut self, event: SimEvent) {
         self.heads = vec![NIL; BUCKETS as usize].into();
         let events = std::mem::take(&mut self.current);
         self.bucket = events.last().map_or(0, |e| e.time.as_nanos() >> self.shift);
@@ -230,9 +230,9 @@ impl Calendar {
     }
 
     #[inline]
-    fn store(&mut self, bucket: u64, event: Event) {
+    fn store(&mut self, bucket: u64, event: SimEvent) {
         let slot = (bucket & MASK) as usize;
-        let node = Node { event, next: self.heads[slot] };
+        let node = CalendarNode { event, next: self.heads[slot] };
         let index = if self.free == NIL {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -407,14 +407,14 @@ mod tests {
     use super::*;
     use narrows_base::RandomKey;
 
-    const KINDS: [Kind; 7] = [
-        Kind::Change,
-        Kind::Measure,
-        Kind::Link,
-        Kind::Source,
-        Kind::Sender,
-        Kind::Receiver,
-        Kind::Sample,
+    const KINDS: [EventKind; 7] = [
+        EventKind::Change,
+        EventKind::Measure,
+        EventKind::Link,
+        EventKind::Source,
+        EventKind::Sender,
+        EventKind::Receiver,
+        EventKind::Sample,
     ];
 
     /// Random pushes and pops against a heap, over time scales from nanoseconds to minutes.
@@ -430,7 +430,7 @@ mod tests {
                     if random.chance(0.02) {
                         at += scale * 5_000;
                     }
-                    let event = Event::new(Time::from_nanos(at), KINDS[i as usize % 7], i % 50);
+                    let event = SimEvent::new(Time::from_nanos(at), KINDS[i as usize % 7], i % 50);
                     calendar.push(event);
                     heap.push(Reverse(event));
                 }
@@ -451,7 +451,7 @@ mod tests {
     fn a_crowd_at_one_instant_keeps_its_order() {
         let mut c = Calendar::new();
         for i in (0..20_000).rev() {
-            c.push(Event::new(Time::from_nanos(7), KINDS[i as usize % 7], i));
+            c.push(SimEvent::new(Time::from_nanos(7), KINDS[i as usize % 7], i));
         }
         let mut last = None;
         for _ in 0..20_000 {
@@ -472,7 +472,7 @@ mod tests {
             for i in 0..2_000u32 {
                 while heap.len() < most && random.chance(0.6) {
                     let at = Time::from_nanos(now + random.bits() % 40_000_000);
-                    let event = Event::new(at, KINDS[i as usize % 7], i);
+                    let event = SimEvent::new(at, KINDS[i as usize % 7], i);
                     calendar.push(event);
                     heap.push(Reverse(event));
                 }
@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn nothing_after_the_end_is_given_out() {
         let mut c = Calendar::new();
-        c.push(Event::new(Time::from_nanos(50), Kind::Link, 1));
+        c.push(SimEvent::new(Time::from_nanos(50), EventKind::Link, 1));
         assert_eq!(c.pop(Time::from_nanos(49)), None);
         assert!(c.pop(Time::from_nanos(50)).is_some());
     }

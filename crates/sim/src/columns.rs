@@ -2,7 +2,7 @@
 //! list entry.
 
 use narrows_base::Variable;
-use narrows_simulated::Limit;
+use narrows_simulated::SendingLimit;
 
 /// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts cover the interval that ends at the
 /// sample.
@@ -14,7 +14,7 @@ pub const COLUMNS: &[Variable] = &[
     Variable::new("rtt_s", "s", "round-trip time that the last acknowledgement showed"),
     Variable::new("acked", "packets", "packets acknowledged since the start"),
     Variable::new("retransmissions", "packets", "packets sent again"),
-    Variable::state("limited_by", "what keeps the sender from sending more", &Limit::NAMES),
+    Variable::state("limited_by", "what keeps the sender from sending more", &SendingLimit::NAMES),
     Variable::new("layers", "", "layers of the stream that are sent"),
     Variable::new(
         "buffer_s",

@@ -3,9 +3,9 @@
 use crate::frames::FrameMeter;
 use crate::result::{ClassifierCounts, FlowResult, LimitedTimes};
 use crate::smooth::Smoothness;
-use crate::source::Writer;
+use crate::source::StartedSource;
 use narrows_base::{Duration, Time};
-use narrows_simulated::{Counters, Limit, SimulatedReceiver, SimulatedSender};
+use narrows_simulated::{Counters, SendingLimit, SimulatedReceiver, SimulatedSender};
 use narrows_transport::ranges::Ranges;
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(crate) struct Flow {
     pub sender: SimulatedSender,
     pub receiver: SimulatedReceiver,
-    pub timer: Timer,
+    pub timer: FlowTimers,
     /// When the receiver's pending timer event fires; `NEVER` without one.
     pub receiver_event: Time,
     pub stats: FlowStats,
@@ -24,18 +24,18 @@ pub(crate) struct Flow {
 /// is harmless: the sender is polled and the event set again. So postponing a deadline is free, and pacing does not
 /// leave a retransmission event behind for every packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer {
+pub(crate) struct FlowTimers {
     near: Time,
     far: Time,
 }
 
-impl Default for Timer {
-    fn default() -> Timer {
-        Timer { near: Time::NEVER, far: Time::NEVER }
+impl Default for FlowTimers {
+    fn default() -> FlowTimers {
+        FlowTimers { near: Time::NEVER, far: Time::NEVER }
     }
 }
 
-impl Timer {
+impl FlowTimers {
     /// Returns whether a new event at `due` must be queued.
     #[inline]
     pub fn arm(&mut self, due: Time) -> bool {
@@ -67,7 +67,7 @@ impl Timer {
 /// The application of a flow, touched only when it writes.
 #[derive(Debug)]
 pub(crate) struct Application {
-    pub source: Writer,
+    pub source: StartedSource,
     /// Meter of its frames; `None` if it writes no frames.
     pub frames: Option<Box<FrameMeter>>,
     /// Whether its first write is all its data.
@@ -82,7 +82,7 @@ pub(crate) struct Application {
 impl Application {
     /// An application with these start and stop times.
     pub fn new(
-        source: Writer,
+        source: StartedSource,
         frames: Option<Box<FrameMeter>>,
         is_transfer: bool,
         (start, stop): (Time, Time),
@@ -94,7 +94,7 @@ impl Application {
 #[derive(Debug, Default)]
 pub(crate) struct FlowStats {
     pub sent_bytes: u64,
-    limits: Limits,
+    limits: LimitTimer,
     pub done: Option<Time>,
     base_counters: Counters,
     base_delivered: u64,
@@ -112,15 +112,15 @@ struct GroundTruth {
 
 /// The times for which each limit held the sender back.
 #[derive(Debug, Default)]
-struct Limits {
-    now: Limit,
+struct LimitTimer {
+    now: SendingLimit,
     since: Time,
-    times: [Duration; Limit::NAMES.len()],
+    times: [Duration; SendingLimit::NAMES.len()],
 }
 
-impl Limits {
+impl LimitTimer {
     #[inline]
-    fn turn(&mut self, now: Time, limit: Limit) {
+    fn turn(&mut self, now: Time, limit: SendingLimit) {
         if limit != self.now {
             self.times[self.now as usize] += now.since(self.since);
             (self.now, self.since) = (limit, now);
@@ -131,13 +131,13 @@ impl Limits {
     /// the rest that no other limit has.
     fn shares(&mut self, from: Time, to: Time) -> LimitedTimes {
         self.times[self.now as usize] += to.since(self.since);
-        let of = |limit: Limit| self.times[limit as usize].as_secs_f64();
+        let of = |limit: SendingLimit| self.times[limit as usize].as_secs_f64();
         let mut times = LimitedTimes {
-            opening_s: of(Limit::Opening),
-            cwnd_s: of(Limit::Window),
-            pacing_s: of(Limit::Pacing),
-            sndbuf_s: of(Limit::SendBuffer),
-            rwnd_s: of(Limit::ReceiveWindow),
+            opening_s: of(SendingLimit::Opening),
+            cwnd_s: of(SendingLimit::Window),
+            pacing_s: of(SendingLimit::Pacing),
+            sndbuf_s: of(SendingLimit::SendBuffer),
+            rwnd_s: of(SendingLimit::ReceiveWindow),
             app_s: 0.0,
         };
         times.app_s = (to.since(from).as_secs_f64() - times.total_s()).max(0.0);
@@ -148,7 +148,7 @@ impl Limits {
 impl FlowStats {
     /// From `now` on the sender is held back by `limit`.
     #[inline]
-    pub fn waits(&mut self, now: Time, limit: Limit) {
+    pub fn waits(&mut self, now: Time, limit: SendingLimit) {
         self.limits.turn(now, limit);
     }
     /// A queue dropped this data packet.
@@ -185,12 +185,12 @@ impl FlowStats {
     }
     /// The measured span begins. Bytes received out of order before it do not count as goodput.
     pub fn begin(&mut self, now: Time, sender: &SimulatedSender, receiver: &SimulatedReceiver) {
-        self.limits = Limits { now: self.limits.now, since: now, ..Limits::default() };
+        self.limits = LimitTimer { now: self.limits.now, since: now, ..LimitTimer::default() };
         self.base_counters = sender.counters();
         self.base_delivered = receiver.received();
         self.base_sent_bytes = self.sent_bytes;
     }
-    pub fn result(&mut self, flow: &Flow, a: &mut Application, span: Span) -> FlowResult {
+    pub fn result(&mut self, flow: &Flow, a: &mut Application, span: MeasuredSpan) -> FlowResult {
         let now = flow.sender.counters();
         let base = self.base_counters;
         let smoothness = std::mem::take(&mut self.smoothness);
@@ -225,7 +225,7 @@ impl FlowStats {
 
 /// The measured span, and whether bins of one second are kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct MeasuredSpan {
     pub from: Time,
     pub end: Time,
     pub keep: bool,

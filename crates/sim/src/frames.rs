@@ -14,7 +14,7 @@ const MAX_PARTS: usize = 1 << 20;
 const FREEZE: Duration = Duration::from_millis(150);
 
 #[derive(Debug)]
-struct Frame {
+struct MediaFrame {
     written: Time,
     playout: Time,
     /// When the base layer was complete; `NEVER` before.
@@ -33,7 +33,7 @@ pub(crate) struct FrameMeter {
     from: Time,
     /// Number of the first frame of `frames`.
     first: u64,
-    frames: VecDeque<Frame>,
+    frames: VecDeque<MediaFrame>,
     /// For a stream: the position at which each part ends, with frame, layer and bytes.
     ends: VecDeque<(u64, (u64, u8), u32)>,
     stream_bytes: u64,
@@ -75,7 +75,7 @@ impl FrameMeter {
         parts.clear();
         self.parts = parts;
     }
-    fn frame(&mut self, number: u64) -> Option<&mut Frame> {
+    fn frame(&mut self, number: u64) -> Option<&mut MediaFrame> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.frames.get_mut(at)
     }
@@ -86,7 +86,7 @@ impl FrameMeter {
             self.settle_first();
         }
         if part.layer == 0 {
-            self.frames.push_back(Frame {
+            self.frames.push_back(MediaFrame {
                 written: now,
                 playout: part.playout,
                 whole: Time::NEVER,

@@ -27,11 +27,11 @@ pub use columns::COLUMNS;
 pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use loan::Loan;
-pub use narrows_simulated::{Counters, Limit};
+pub use narrows_simulated::{Counters, SendingLimit};
 pub use network::{Simulation, run};
 pub use packet_log::{PacketEvent, PacketEventKind};
 pub use registry::Registry;
-pub use result::{ClassifierCounts, LimitedTimes, QueueAverage, RunResult, Table};
+pub use result::{ClassifierCounts, LimitedTimes, QueueAverage, RunResult, SeriesTable};
 pub use result::{
     FlowDetail, FlowResult, FrameResult, GroupResult, LinkGroup, LinkResult, LinkTicks,
 };

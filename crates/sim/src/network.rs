@@ -19,21 +19,21 @@ mod tree;
 pub use self::simulation::Simulation;
 
 use self::by_flow::ByFlow;
-use self::route::{BACK, FORWARD, NONE, Route};
+use self::route::{BACK, FORWARD, FlowRoute, NONE};
 use self::scope::within;
 use self::tree::Multicast;
-use crate::calendar::{Calendar, Event, Kind};
+use crate::calendar::{Calendar, EventKind, SimEvent};
 use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
 use crate::meter::{At, Bins, LinkMeter};
 use crate::packet_log::PacketLog;
 use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
-use crate::source::Writer;
+use crate::source::StartedSource;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_link::Link;
-use narrows_simulated::{Input, Output};
+use narrows_simulated::{SenderInput, SenderOutput};
 
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
@@ -47,7 +47,7 @@ const MAX_STANDSTILL: u32 = if cfg!(test) { 4 } else { 100 };
 
 /// A link in the engine: two cache lines.
 #[repr(align(64))]
-struct Node {
+struct LinkNode {
     link: Link<Packet>,
     /// When its pending event fires.
     event: Time,
@@ -57,7 +57,7 @@ struct Node {
     meter: u32,
 }
 
-const _: () = assert!(size_of::<Node>() == 128);
+const _: () = assert!(size_of::<LinkNode>() == 128);
 
 /// Samples over time.
 struct SampledSeries {
@@ -68,9 +68,9 @@ struct SampledSeries {
 
 struct Network {
     calendar: Calendar,
-    nodes: Vec<Node>,
+    nodes: Vec<LinkNode>,
     hops: Vec<u32>,
-    routes: Vec<Route>,
+    routes: Vec<FlowRoute>,
     flows: Vec<Flow>,
     applications: Vec<Application>,
     multicast: Multicast,
@@ -133,21 +133,21 @@ impl Network {
     fn start(&mut self, spec: &NetworkSpec) {
         for (i, a) in self.applications.iter().enumerate() {
             if a.start <= self.end {
-                self.calendar.push(Event::new(a.start, Kind::Source, i as u32));
+                self.calendar.push(SimEvent::new(a.start, EventKind::Source, i as u32));
             }
         }
         for (i, (at, _, _)) in spec.changes.iter().enumerate() {
-            self.calendar.push(Event::new(*at, Kind::Change, i as u32));
+            self.calendar.push(SimEvent::new(*at, EventKind::Change, i as u32));
         }
         for (i, (at, _, _)) in spec.reconfigurations.iter().enumerate() {
             let number = (spec.changes.len() + i) as u32;
-            self.calendar.push(Event::new(*at, Kind::Change, number));
+            self.calendar.push(SimEvent::new(*at, EventKind::Change, number));
         }
         if self.from > Time::ZERO {
-            self.calendar.push(Event::new(self.from, Kind::Measure, 0));
+            self.calendar.push(SimEvent::new(self.from, EventKind::Measure, 0));
         }
         if let Some(s) = &spec.series {
-            self.calendar.push(Event::new(s.from, Kind::Sample, 0));
+            self.calendar.push(SimEvent::new(s.from, EventKind::Sample, 0));
             let n = series::sample_times(s.from, s.interval, self.end);
             self.series.time_s.reserve(n.min(1 << 20));
             for link in &s.links {
@@ -174,17 +174,17 @@ impl Network {
             self.events += 1;
             let number = event.number();
             match event.kind() {
-                Kind::Link => self.on_link(number),
-                Kind::Sender => self.on_sender_timer(number),
-                Kind::Receiver => self.on_receiver_timer(number),
-                Kind::Source => self.on_source(number),
-                Kind::Change => self.on_change(spec, number as usize),
-                Kind::Measure => {
+                EventKind::Link => self.on_link(number),
+                EventKind::Sender => self.on_sender_timer(number),
+                EventKind::Receiver => self.on_receiver_timer(number),
+                EventKind::Source => self.on_source(number),
+                EventKind::Change => self.on_change(spec, number as usize),
+                EventKind::Measure => {
                     for f in &mut self.flows {
                         f.stats.begin(self.now, &f.sender, &f.receiver);
                     }
                 }
-                Kind::Sample => self.on_sample(spec),
+                EventKind::Sample => self.on_sample(spec),
             }
             until_progress -= 1;
             if until_progress == 0 {
@@ -262,7 +262,7 @@ impl Network {
         let node = &mut self.nodes[number as usize];
         if due < node.event {
             node.event = due;
-            self.calendar.push(Event::new(due.max(self.now), Kind::Link, number));
+            self.calendar.push(SimEvent::new(due.max(self.now), EventKind::Link, number));
         }
     }
 
@@ -288,7 +288,7 @@ impl Network {
     }
 
     #[inline]
-    fn ack_arrived(&mut self, packet: &Packet, route: Route) {
+    fn ack_arrived(&mut self, packet: &Packet, route: FlowRoute) {
         let now = self.now;
         if !packet.has(Packet::SYN) && now >= self.from {
             let rtt = now.since(packet.stamp);
@@ -306,7 +306,7 @@ impl Network {
     }
 
     #[inline]
-    fn data_arrived(&mut self, packet: &Packet, route: Route) {
+    fn data_arrived(&mut self, packet: &Packet, route: FlowRoute) {
         let now = self.now;
         if route.series != NONE {
             self.series.flows[route.series as usize].bits += f64::from(packet.size) * 8.0;
@@ -337,7 +337,7 @@ impl Network {
         let due = flow.receiver.next_timeout();
         if due < flow.receiver_event {
             flow.receiver_event = due;
-            self.calendar.push(Event::new(due, Kind::Receiver, packet.flow));
+            self.calendar.push(SimEvent::new(due, EventKind::Receiver, packet.flow));
         }
         if let Some((from, to, radio)) = classified {
             self.classified(packet.flow, from..to, radio);
@@ -368,17 +368,21 @@ impl Network {
         while !self.overfull {
             let flow = &mut self.flows[number as usize];
             match flow.sender.poll(self.now) {
-                Output::Send(mut packet) => {
+                SenderOutput::Send(mut packet) => {
                     flow.stats.sent_bytes += u64::from(packet.payload());
                     if let Some(log) = &mut self.packet_log {
                         log.sent(self.now, &packet);
                     }
                     self.travel(route.ways[FORWARD], &mut packet, route.group);
                 }
-                Output::Wait(due) => {
+                SenderOutput::Wait(due) => {
                     flow.stats.waits(self.now, flow.sender.limit());
                     if flow.timer.arm(due) {
-                        self.calendar.push(Event::new(due.max(self.now), Kind::Sender, number));
+                        self.calendar.push(SimEvent::new(
+                            due.max(self.now),
+                            EventKind::Sender,
+                            number,
+                        ));
                     }
                     return;
                 }
@@ -392,7 +396,7 @@ impl Network {
             return; // An earlier event replaced it.
         }
         // Timers are lazily re-armed: if the deadline has moved, this has no effect.
-        flow.sender.handle(self.now, Input::Timeout);
+        flow.sender.handle(self.now, SenderInput::Timeout);
         self.pump(number);
     }
 
@@ -401,7 +405,7 @@ impl Network {
         let due = flow.receiver.next_timeout();
         if due < flow.receiver_event {
             flow.receiver_event = due;
-            self.calendar.push(Event::new(due, Kind::Receiver, number));
+            self.calendar.push(SimEvent::new(due, EventKind::Receiver, number));
         }
     }
 
@@ -462,7 +466,7 @@ impl Network {
             let node = &mut self.nodes[index as usize];
             if node.link.hold(at, *packet) && at < node.event {
                 node.event = at;
-                self.calendar.push(Event::new(at, Kind::Link, index));
+                self.calendar.push(SimEvent::new(at, EventKind::Link, index));
             }
             return;
         }
@@ -482,26 +486,26 @@ impl Network {
         let a = &mut self.applications[number as usize];
         let flow = &mut self.flows[number as usize];
         if now >= a.stop {
-            flow.sender.handle(now, Input::Stop);
+            flow.sender.handle(now, SenderInput::Stop);
             return;
         }
         let source = match &mut a.source {
-            Writer::Bytes(source) => source,
-            Writer::Frames(_) => return self.on_frames(number),
+            StartedSource::Bytes(source) => source,
+            StartedSource::Frames(_) => return self.on_frames(number),
         };
         let sender = &flow.sender;
         let (bytes, next) = source.write(now, &|| sender.allowed().as_bps() as f64);
         if !a.opened {
             a.opened = true;
-            flow.sender.handle(now, Input::Open);
+            flow.sender.handle(now, SenderInput::Open);
             if a.is_transfer {
                 a.wanted = bytes;
             }
         }
-        flow.sender.handle(now, Input::Data(bytes));
+        flow.sender.handle(now, SenderInput::Data(bytes));
         let next = next.min(a.stop);
         if !next.is_never() {
-            self.calendar.push(Event::new(next, Kind::Source, number));
+            self.calendar.push(SimEvent::new(next, EventKind::Source, number));
         }
         self.pump(number);
     }
@@ -518,7 +522,7 @@ impl Network {
             one.sample(self.now, &self.nodes[one.link].link);
         }
         let next = self.now + s.interval.max(Duration::from_nanos(1));
-        self.calendar.push(Event::new(next, Kind::Sample, 0));
+        self.calendar.push(SimEvent::new(next, EventKind::Sample, 0));
     }
 }
 

@@ -21,7 +21,7 @@ pub struct RunResult {
     /// Metered links in the order of the specification.
     pub links: Vec<LinkResult>,
     /// Time series, one table per sampled flow and link.
-    pub series: Vec<Table>,
+    pub series: Vec<SeriesTable>,
 }
 
 /// The results of a group of flows.
@@ -263,7 +263,7 @@ pub struct LinkGroup {
 
 /// A time series: named columns of equal length.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct SeriesTable {
     /// `flow` or `link`; the lab crate adds `group`.
     pub kind: &'static str,
     /// The flow's, link's or group's name.
@@ -277,7 +277,7 @@ pub struct Table {
     pub columns: Vec<(&'static str, Vec<f64>)>,
 }
 
-impl Table {
+impl SeriesTable {
     /// The column called `name`.
     pub fn column(&self, name: &str) -> Option<&[f64]> {
         self.columns.iter().find(|c| c.0 == name).map(|c| c.1.as_slice())

@@ -2,8 +2,8 @@
 
 use crate::flow::Flow;
 use crate::meter::LinkMeter;
-use crate::result::Table;
-use crate::source::Writer;
+use crate::result::SeriesTable;
+use crate::source::StartedSource;
 use narrows_base::{Duration, Packet, Time};
 use narrows_link::Link;
 use narrows_simulated::SimulatedReceiver;
@@ -47,7 +47,7 @@ impl FlowSeries {
         }
     }
 
-    pub fn sample(&mut self, now: Time, flow: &Flow, source: &Writer, interval_s: f64) {
+    pub fn sample(&mut self, now: Time, flow: &Flow, source: &StartedSource, interval_s: f64) {
         let n = self.columns[0].1.len();
         let sender = &flow.sender;
         let window = sender.controller().send_limits().cwnd;
@@ -91,7 +91,7 @@ impl FlowSeries {
             put("layers", receiver.level() as f64);
             put("rate_bps", receiver.rate());
         }
-        if let Writer::Frames(frames) = source {
+        if let StartedSource::Frames(frames) = source {
             frames.watch(now, &mut put);
         }
         for column in columns {
@@ -99,8 +99,8 @@ impl FlowSeries {
         }
     }
 
-    pub fn table(self, time_s: &[f64]) -> Table {
-        Table {
+    pub fn table(self, time_s: &[f64]) -> SeriesTable {
+        SeriesTable {
             kind: "flow",
             name: self.name,
             group: self.group,
@@ -129,7 +129,13 @@ impl QueueSeries {
     }
 
     /// The link's table, from its meter's bins and the samples.
-    pub fn table(self, name: &str, meter: &LinkMeter, time_s: &[f64], interval_s: f64) -> Table {
+    pub fn table(
+        self,
+        name: &str,
+        meter: &LinkMeter,
+        time_s: &[f64],
+        interval_s: f64,
+    ) -> SeriesTable {
         let n = time_s.len();
         let bins = meter.bins.as_ref().map_or(&[][..], |b| &b.counts);
         let column = |f: fn(&crate::meter::Bin, f64) -> f64| -> Vec<f64> {
@@ -146,7 +152,7 @@ impl QueueSeries {
             columns.push(("queue_average", self.average));
         }
         let (name, group, time_s) = (name.to_string(), String::new(), time_s.to_vec());
-        Table { kind: "link", name, group, time_s, columns }
+        SeriesTable { kind: "link", name, group, time_s, columns }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Smoothness {
 
 #[derive(Debug, Default)]
 struct Scales {
-    sums: [Sums; SCALES_MS.len()],
+    sums: [BinSums; SCALES_MS.len()],
     /// Bytes per second from second `first` on, if stored.
     first: usize,
     seconds: Vec<u64>,
@@ -39,7 +39,7 @@ struct Scales {
 
 /// One scale: the open bin, and sums over the closed ones.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct BinSums {
     bytes: u64,
     sum: f64,
     squares: f64,
@@ -49,7 +49,7 @@ struct Sums {
     last: f64,
 }
 
-impl Sums {
+impl BinSums {
     /// Closes bin `bin`; the next non-empty one is `next`.
     fn close(&mut self, bin: u64, next: u64) -> u64 {
         let (bytes, x) = (self.bytes, self.bytes as f64);

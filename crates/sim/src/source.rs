@@ -37,7 +37,7 @@ pub static SOURCES: List<SourceEntry> = List::new(
 
 /// A source that has been started.
 #[derive(Debug)]
-pub(crate) enum Writer {
+pub(crate) enum StartedSource {
     Bytes(Box<dyn Source>),
     Frames(Box<dyn FrameSource>),
 }
@@ -100,7 +100,7 @@ impl SourceSpec {
     }
 
     /// The session that receivers of a multicast need; `None` for all other sources.
-    pub(crate) fn multicast(&self) -> Option<multicast::Session> {
+    pub(crate) fn multicast(&self) -> Option<multicast::MulticastSession> {
         (self.entry.descriptor.name == multicast::NAME).then(|| multicast::session(&self.settings))
     }
 
@@ -119,12 +119,12 @@ impl SourceSpec {
 
     /// Starts the source for one flow with the random stream `stream`; `None` for one that opens
     /// connections.
-    pub(crate) fn start(&self, stream: RandomStream) -> Option<Writer> {
+    pub(crate) fn start(&self, stream: RandomStream) -> Option<StartedSource> {
         match self.entry.pattern {
             Pattern::Endless(start) | Pattern::Transfer(start) | Pattern::Ongoing(start) => {
-                Some(Writer::Bytes(start(&self.settings, stream)))
+                Some(StartedSource::Bytes(start(&self.settings, stream)))
             }
-            Pattern::Frames(start) => Some(Writer::Frames(start(&self.settings, stream))),
+            Pattern::Frames(start) => Some(StartedSource::Frames(start(&self.settings, stream))),
             Pattern::Transfers(_) => None,
         }
     }
@@ -148,7 +148,9 @@ mod tests {
             ("cbr(rate=80kbit/s,size=100B)", 80e3),
             ("cbr(rate=80kbit/s,size=100B,on=1s,off=3s)", 20e3),
         ] {
-            let Some(Writer::Bytes(mut s)) = read(text).start(stream()) else { panic!("{text}") };
+            let Some(StartedSource::Bytes(mut s)) = read(text).start(stream()) else {
+                panic!("{text}")
+            };
             let (mut now, mut bytes) = (Time::ZERO, 0);
             while now < Time::from_secs_f64(20_000.0) {
                 let (b, next) = s.write(now, &|| 0.0);
@@ -164,7 +166,9 @@ mod tests {
     fn video_follows_the_send_limits_between_its_bounds() {
         let text = "video(fps=20,min=80kbit/s,max=800kbit/s,key=10,key-size=5)";
         for (allowed, expected) in [(1e3, 80e3), (400e3, 400e3), (1e9, 800e3)] {
-            let Some(Writer::Frames(mut s)) = read(text).start(stream()) else { panic!("{text}") };
+            let Some(StartedSource::Frames(mut s)) = read(text).start(stream()) else {
+                panic!("{text}")
+            };
             let state = TransportState {
                 allowed_bps: allowed,
                 unsent_bytes: 0,

@@ -3,7 +3,7 @@
 use crate::source::SourceSpec;
 use narrows_base::{Duration, FieldError, Time};
 use narrows_congestion::PathHints;
-use narrows_link::{Change, LinkConfig};
+use narrows_link::{LinkChange, LinkConfig};
 use narrows_transport::Protocol;
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct NetworkSpec {
     /// Groups of flows: each has one protocol and is measured as a whole.
     pub groups: Vec<GroupSpec>,
     /// Scheduled changes: time, link, new value. The link's configuration must have `changes` set.
-    pub changes: Vec<(Time, usize, Change)>,
+    pub changes: Vec<(Time, usize, LinkChange)>,
     /// Hints that applications give about the path while their flows run: time, group of flows, hints.
     pub reconfigurations: Vec<(Time, usize, PathHints)>,
     /// Time series to record, if any.
@@ -103,7 +103,7 @@ pub enum SimError {
         /// When it happened.
         at: Time,
     },
-    /// A controller failed, for this reason: see [`Scope`](narrows_congestion::Scope).
+    /// A controller failed, for this reason: see [`SimulationScope`](narrows_congestion::SimulationScope).
     Controller(String),
     /// The caller asked to stop.
     Interrupted,

@@ -1,6 +1,6 @@
 //! The simulator's interface to endpoints: one type of sender and one of receiver for all protocols.
 
-use crate::interface::{Input, Limit, Output};
+use crate::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::{datagram, multicast, tcp};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
@@ -13,11 +13,11 @@ use narrows_transport::protocol::EndConfig;
 #[allow(clippy::large_enum_variant)]
 pub enum SimulatedSender {
     /// A TCP sender.
-    Tcp(tcp::Sender),
+    Tcp(tcp::TcpSender),
     /// A datagram sender.
-    Datagram(Box<datagram::Sender>),
+    Datagram(Box<datagram::DatagramSender>),
     /// A sender of multicast layers, without feedback.
-    Multicast(Box<multicast::Sender>),
+    Multicast(Box<multicast::MulticastSender>),
 }
 
 /// A receiver of any kind.
@@ -25,11 +25,11 @@ pub enum SimulatedSender {
 #[allow(clippy::large_enum_variant)]
 pub enum SimulatedReceiver {
     /// A TCP receiver.
-    Tcp(tcp::Receiver),
+    Tcp(tcp::TcpReceiver),
     /// A datagram receiver.
-    Datagram(Box<datagram::Receiver>),
+    Datagram(Box<datagram::DatagramReceiver>),
     /// A receiver of multicast layers, which sends no reports.
-    Multicast(Box<multicast::Receiver>),
+    Multicast(Box<multicast::MulticastReceiver>),
 }
 
 macro_rules! both {
@@ -43,12 +43,12 @@ macro_rules! both {
 }
 
 impl SimulatedSender {
-    /// An acknowledgement or report arrived: the same as [`Input::Packet`], without a copy of it.
+    /// An acknowledgement or report arrived: the same as [`SenderInput::Packet`], without a copy of it.
     #[inline]
     pub fn on_packet(&mut self, now: Time, packet: &Packet) {
         match self {
             SimulatedSender::Tcp(sender) => sender.on_ack(now, packet),
-            SimulatedSender::Datagram(sender) => sender.handle(now, Input::Packet(*packet)),
+            SimulatedSender::Datagram(sender) => sender.handle(now, SenderInput::Packet(*packet)),
             SimulatedSender::Multicast(_) => {}
         }
     }
@@ -72,13 +72,13 @@ impl SimulatedSender {
     pub fn counters(&self) -> Counters {
         both!(self, s => s.counters())
     }
-    /// The limit that applied at the last [`Output::Wait`].
+    /// The limit that applied at the last [`SenderOutput::Wait`].
     #[inline]
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> SendingLimit {
         match self {
             SimulatedSender::Tcp(sender) => sender.limit(),
             SimulatedSender::Datagram(sender) => sender.limit(),
-            SimulatedSender::Multicast(_) => Limit::Application,
+            SimulatedSender::Multicast(_) => SendingLimit::Application,
         }
     }
     /// Sent packets of unknown outcome; for TCP, FlightSize.
@@ -125,15 +125,15 @@ impl SimulatedSender {
 }
 
 impl Machine for SimulatedSender {
-    type Input = Input;
-    type Output = Output;
+    type Input = SenderInput;
+    type Output = SenderOutput;
 
     #[inline]
-    fn handle(&mut self, now: Time, input: Input) {
+    fn handle(&mut self, now: Time, input: SenderInput) {
         both!(self, s => s.handle(now, input));
     }
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> SenderOutput {
         both!(self, s => s.poll(now))
     }
 }
@@ -212,13 +212,13 @@ pub fn endpoints(
     let controller = protocol.controller(&environment);
     match protocol.endpoint_config() {
         EndConfig::Tcp(c) => (
-            SimulatedSender::Tcp(tcp::Sender::new(c, controller, flow, data)),
-            SimulatedReceiver::Tcp(tcp::Receiver::new(c, flow, acks)),
+            SimulatedSender::Tcp(tcp::TcpSender::new(c, controller, flow, data)),
+            SimulatedReceiver::Tcp(tcp::TcpReceiver::new(c, flow, acks)),
         ),
         EndConfig::Datagram(c) => {
             let receiver_side = protocol.receiver_side(&environment);
-            let sender = datagram::Sender::new(c, controller, flow, data);
-            let receiver = datagram::Receiver::new(c, receiver_side, flow, acks);
+            let sender = datagram::DatagramSender::new(c, controller, flow, data);
+            let receiver = datagram::DatagramReceiver::new(c, receiver_side, flow, acks);
             (
                 SimulatedSender::Datagram(Box::new(sender)),
                 SimulatedReceiver::Datagram(Box::new(receiver)),

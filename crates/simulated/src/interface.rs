@@ -25,9 +25,9 @@ impl FramePart {
     }
 }
 
-/// An input of a sender.
+/// An event that the simulation passes to a sender.
 #[derive(Clone, Copy, Debug)]
-pub enum Input {
+pub enum SenderInput {
     /// Open the connection.
     Open,
     /// The application writes this many bytes; `u64::MAX` is data without end.
@@ -38,13 +38,13 @@ pub enum Input {
     Stop,
     /// An acknowledgement or report arrived.
     Packet(Packet),
-    /// The time of the last [`Output::Wait`] has come.
+    /// The time of the last [`SenderOutput::Wait`] has come.
     Timeout,
 }
 
 /// A request of a sender.
 #[derive(Clone, Copy, Debug)]
-pub enum Output {
+pub enum SenderOutput {
     /// Send this packet.
     Send(Packet),
     /// Wait until this time or the next input.
@@ -54,7 +54,7 @@ pub enum Output {
 /// The limit that keeps a sender from sending more. Names as in Linux's `tcp_info` where it has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Limit {
+pub enum SendingLimit {
     /// All data of the application has been sent.
     #[default]
     Application,
@@ -70,7 +70,7 @@ pub enum Limit {
     ReceiveWindow,
 }
 
-impl Limit {
+impl SendingLimit {
     /// Their names in series, by number.
     pub const NAMES: [&'static str; 6] =
         ["application", "opening", "window", "pacing", "send buffer", "receive window"];

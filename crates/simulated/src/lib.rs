@@ -11,5 +11,5 @@ mod endpoints;
 mod interface;
 
 pub use endpoints::{SimulatedReceiver, SimulatedSender, endpoints};
-pub use interface::{FramePart, Input, Limit, Output};
+pub use interface::{FramePart, SenderInput, SenderOutput, SendingLimit};
 pub use narrows_transport::packet_sender::Counters;

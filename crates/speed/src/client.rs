@@ -1,10 +1,10 @@
 //! The client: opens the connections, observes them, and stops them.
 
-use crate::measurement::{Amount, Direction, Speed};
+use crate::measurement::{Amount, Speed, SpeedDirection};
 use crate::result::SpeedResult;
-use crate::server::Server;
+use crate::server::SpeedServer;
 use crate::transfer::runtime;
-use crate::worker::{Count, Worker};
+use crate::worker::{Worker, WorkerCounts};
 use narrows_net::clock::processor_seconds;
 use narrows_net::endpoint::new_key;
 use narrows_net::{Clock, ConnectOptions, Driver, Endpoint, Error, Options};
@@ -30,7 +30,7 @@ impl Speed {
         tell: &mut dyn FnMut(f64, u64) -> bool,
     ) -> Result<SpeedResult, Error> {
         let tap = self.taps.server.clone();
-        let server = Server::start(listen, new_key()?, Clients::Any, self.config(), tap)?;
+        let server = SpeedServer::start(listen, new_key()?, Clients::Any, self.config(), tap)?;
         let to = through(server.local_addr())?;
         let key = server.key();
         self.run(to, ServerKey::Is(key), Some(&server), tell)
@@ -45,7 +45,7 @@ impl Speed {
         &self,
         to: SocketAddr,
         server_key: ServerKey,
-        counts: Option<&Server>,
+        counts: Option<&SpeedServer>,
         tell: &mut dyn FnMut(f64, u64) -> bool,
     ) -> Result<SpeedResult, Error> {
         let any: SocketAddr = if to.is_ipv6() {
@@ -62,7 +62,7 @@ impl Speed {
         options.suite = self.suite;
         let clock = Clock::new();
         let (began, cpu) = (clock.now(), processor_seconds());
-        let shared: Vec<Arc<Count>> =
+        let shared: Vec<Arc<WorkerCounts>> =
             (0..self.connections.max(1)).map(|_| Arc::default()).collect();
         let mut result = SpeedResult::default();
         let (stop, stopped) = watch::channel(false);
@@ -79,7 +79,7 @@ impl Speed {
             stop: stopped.clone(),
         });
         let seen = || match counts {
-            Some(server) if self.direction == Direction::Up => server.received(),
+            Some(server) if self.direction == SpeedDirection::Up => server.received(),
             _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).sum(),
         };
         runtime().map_err(|e| Error::System(e.into()))?.block_on(async {

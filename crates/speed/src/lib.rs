@@ -22,7 +22,9 @@ mod tests;
 
 #[cfg(target_os = "linux")]
 pub use kernel_tcp::KernelTcp;
-pub use measurement::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Taps, Traffic};
+pub use measurement::{
+    Amount, MAX_MESSAGE_BYTES, MeasurementTaps, Speed, SpeedDirection, TrafficKind,
+};
 pub use result::SpeedResult;
-pub use server::Server;
-pub use sim_vs_real::{Observed, SimVsReal, between};
+pub use server::SpeedServer;
+pub use sim_vs_real::{MeasuredRun, SimVsReal, between};

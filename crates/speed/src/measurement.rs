@@ -19,16 +19,16 @@ const APPLICATION: &str = "narrows-speed";
 
 /// The sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
+pub enum SpeedDirection {
     /// The client sends.
     Up,
     /// The server sends.
     Down,
 }
 
-/// Kind of traffic.
+/// What is sent: a stream or messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Traffic {
+pub enum TrafficKind {
     /// A reliable stream.
     Stream,
     /// Unreliable messages of this many bytes, as fast as the controller permits. From the client only.
@@ -60,18 +60,18 @@ pub struct Speed {
     /// Number of concurrent connections.
     pub connections: usize,
     /// The sending end.
-    pub direction: Direction,
-    /// Kind of traffic.
-    pub traffic: Traffic,
+    pub direction: SpeedDirection,
+    /// What is sent: a stream or messages.
+    pub traffic: TrafficKind,
     /// End of the measurement.
     pub amount: Amount,
     /// Taps that record the endpoints.
-    pub taps: Taps,
+    pub taps: MeasurementTaps,
 }
 
 /// Taps of a measurement's endpoints.
 #[derive(Clone, Debug, Default)]
-pub struct Taps {
+pub struct MeasurementTaps {
     /// Tap of the client's endpoint.
     pub client: Option<Arc<dyn Tap>>,
     /// Tap of the server's endpoint, if it is in this process.
@@ -83,7 +83,7 @@ impl Speed {
         ConnectionConfig {
             hints: self.hints,
             rate_limit: self.rate_limit,
-            probes_rate: self.direction == Direction::Up,
+            probes_rate: self.direction == SpeedDirection::Up,
             ..for_speed(connection(self.protocol.clone()))
         }
     }

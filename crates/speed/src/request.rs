@@ -3,9 +3,9 @@
 /// Its length on the wire.
 pub const REQUEST: usize = 17;
 
-/// Kind of a measurement.
+/// Which end sends, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum MeasurementKind {
     /// The client a stream.
     Up,
     /// The server a stream.
@@ -16,15 +16,15 @@ pub enum Kind {
 
 /// The first bytes of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
-    pub kind: Kind,
+pub struct SpeedRequest {
+    pub kind: MeasurementKind,
     /// How many; `u64::MAX` until it is ended.
     pub bytes: u64,
     /// Length of a message.
     pub length: u64,
 }
 
-impl Request {
+impl SpeedRequest {
     pub fn bytes(&self) -> [u8; REQUEST] {
         let mut out = [0; REQUEST];
         out[0] = self.kind as u8;
@@ -32,16 +32,16 @@ impl Request {
         out[9..].copy_from_slice(&self.length.to_be_bytes());
         out
     }
-    pub fn read(bytes: &[u8; REQUEST]) -> Option<Request> {
+    pub fn read(bytes: &[u8; REQUEST]) -> Option<SpeedRequest> {
         let [kind, a, b, c, d, e, f, g, h, length @ ..] = *bytes;
         let kind = match kind {
-            0 => Kind::Up,
-            1 => Kind::Down,
-            2 => Kind::Messages,
+            0 => MeasurementKind::Up,
+            1 => MeasurementKind::Down,
+            2 => MeasurementKind::Messages,
             _ => return None,
         };
         let bytes = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-        Some(Request { kind, bytes, length: u64::from_be_bytes(length) })
+        Some(SpeedRequest { kind, bytes, length: u64::from_be_bytes(length) })
     }
 }
 
@@ -51,10 +51,10 @@ mod tests {
 
     #[test]
     fn requests_come_back_and_nonsense_does_not() {
-        for kind in [Kind::Up, Kind::Down, Kind::Messages] {
-            let request = Request { kind, bytes: 1 << 40, length: 7 };
-            assert_eq!(Request::read(&request.bytes()), Some(request));
+        for kind in [MeasurementKind::Up, MeasurementKind::Down, MeasurementKind::Messages] {
+            let request = SpeedRequest { kind, bytes: 1 << 40, length: 7 };
+            assert_eq!(SpeedRequest::read(&request.bytes()), Some(request));
         }
-        assert_eq!(Request::read(&[3; REQUEST]), None);
+        assert_eq!(SpeedRequest::read(&[3; REQUEST]), None);
     }
 }

@@ -1,8 +1,8 @@
 //! The result of a measurement, added up over its connections.
 
-use super::measurement::{Amount, Direction, Speed};
-use super::server::Server;
-use super::worker::Count;
+use super::measurement::{Amount, Speed, SpeedDirection};
+use super::server::SpeedServer;
+use super::worker::WorkerCounts;
 use narrows_transport::connection::Stats;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,8 +40,8 @@ impl Speed {
     /// Combines the workers' counts into the result.
     pub(super) fn sum(
         &self,
-        shared: &[Arc<Count>],
-        counts: Option<&Server>,
+        shared: &[Arc<WorkerCounts>],
+        counts: Option<&SpeedServer>,
         result: &mut SpeedResult,
     ) {
         let mut rtt = (0.0, 0u64);
@@ -55,7 +55,7 @@ impl Speed {
         result.handshake_s /= shared.len() as f64;
         result.mean_rtt_s = if rtt.1 > 0 { rtt.0 / rtt.1 as f64 } else { 0.0 };
         result.per_connection = match counts {
-            Some(server) if self.direction == Direction::Up => server.received_each(),
+            Some(server) if self.direction == SpeedDirection::Up => server.received_each(),
             _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).collect(),
         };
         // A server in this process has counted all bytes before the last worker ends.

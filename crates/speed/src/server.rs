@@ -1,7 +1,7 @@
 //! The other end of a speed measurement: receives or sends as clients request. Each client is a task of one thread.
 
 use super::measurement::for_speed;
-use super::request::{Kind, REQUEST, Request};
+use super::request::{MeasurementKind, REQUEST, SpeedRequest};
 use super::transfer::{TALLY, receive_some, runtime, send_bytes};
 use narrows_base::Time;
 use narrows_net::probe::{self, ProbeGate};
@@ -25,7 +25,7 @@ const TALLY_AT_LAST: u64 = 1_000_000_000;
 const MAX_STREAMS: usize = 16_384;
 
 /// A running server. Dropping it ends it.
-pub struct Server {
+pub struct SpeedServer {
     endpoint: Endpoint,
     key: [u8; 32],
     told: Arc<ServerCounts>,
@@ -39,7 +39,7 @@ struct ServerCounts {
     serving: AtomicUsize,
 }
 
-impl Server {
+impl SpeedServer {
     /// Binds and serves on threads of its own; `tap` watches.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Server {
         clients: Clients,
         connection: ConnectionConfig,
         tap: Option<Arc<dyn Tap>>,
-    ) -> Result<Server, Error> {
+    ) -> Result<SpeedServer, Error> {
         let public = *key.public();
         let connection = probe::answering(for_speed(connection))
             .map_err(|why| Error::Link { place: "probe".into(), why })?;
@@ -65,7 +65,7 @@ impl Server {
             .name("narrows-speed".into())
             .spawn(move || runtime.block_on(accept(&accepting, &telling)))
             .map_err(system)?;
-        Ok(Server { endpoint, key: public, told, thread: Some(thread) })
+        Ok(SpeedServer { endpoint, key: public, told, thread: Some(thread) })
     }
 
     /// Address on which the server listens.
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for SpeedServer {
     fn drop(&mut self) {
         self.endpoint.close(0, "");
         if let Some(thread) = self.thread.take() {
@@ -140,15 +140,15 @@ async fn serve(connection: &Connection, counted: &AtomicU64) -> Result<(), Error
             n => have += n,
         }
     }
-    let Some(request) = Request::read(&request) else {
+    let Some(request) = SpeedRequest::read(&request) else {
         connection.close(257, "that is no request of narrows speed");
         return Ok(());
     };
     let mut tally = ServedTally::new(&mut send, counted);
     match request.kind {
-        Kind::Up => up(&mut receive, &mut tally).await?,
-        Kind::Down => return down(&mut send, request.bytes).await,
-        Kind::Messages => messages(connection, &mut receive, &mut tally).await?,
+        MeasurementKind::Up => up(&mut receive, &mut tally).await?,
+        MeasurementKind::Down => return down(&mut send, request.bytes).await,
+        MeasurementKind::Messages => messages(connection, &mut receive, &mut tally).await?,
     }
     tally.tell().await?;
     send.arrived().await

@@ -4,12 +4,12 @@
 //! the simulator does; chain models (bursts) go through the same states, packet by packet of the link. The remaining
 //! differences are those of real systems: the clock, wake-ups, and how often a real receiver reports.
 
-use crate::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Taps, Traffic};
+use crate::{Amount, MAX_MESSAGE_BYTES, MeasurementTaps, Speed, SpeedDirection, TrafficKind};
 use narrows_base::{Duration, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
 use narrows_net::relay::{Lateness, Relay};
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::protocol::{self, Family};
 use narrows_transport::{DatagramConfig, Preset, Protocol};
@@ -41,7 +41,7 @@ pub struct SimVsReal {
 
 /// Measured values of one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Observed {
+pub struct MeasuredRun {
     /// Application bits per second that arrived in order, handshake included.
     pub goodput_bps: f64,
     /// Mean round-trip time over reports, s.
@@ -65,8 +65,10 @@ impl SimVsReal {
         carries.map_err(|e| e.to_string())
     }
 
-    fn link(&self) -> Result<Link, String> {
-        Link::parse(&self.link, Path::new("")).and_then(Link::folded).map_err(|e| e.to_string())
+    fn link(&self) -> Result<BottleneckLink, String> {
+        BottleneckLink::parse(&self.link, Path::new(""))
+            .and_then(BottleneckLink::folded)
+            .map_err(|e| e.to_string())
     }
 
     /// The link's two directions, as relays and emulators use them.
@@ -111,7 +113,7 @@ impl SimVsReal {
     ///
     /// # Errors
     /// A protocol or link that cannot be, in one line.
-    pub fn simulated(&self, seed: u64) -> Result<Observed, String> {
+    pub fn simulated(&self, seed: u64) -> Result<MeasuredRun, String> {
         self.simulated_late(seed, Duration::ZERO)
     }
 
@@ -120,7 +122,7 @@ impl SimVsReal {
     ///
     /// # Errors
     /// The protocol or link is invalid; one line.
-    pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Observed, String> {
+    pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<MeasuredRun, String> {
         let ways = self.ways()?.map(|mut config| {
             let most = config.impairments.jitter + mean.saturating_mul(4);
             config.impairments.jitter = most;
@@ -140,7 +142,7 @@ impl SimVsReal {
         // For the kernel's TCP, all bytes on the link are counted.
         let headers = if protocol_is_tcp { 0 } else { HEADERS * on_link.offered };
         let payload = on_link.offered_bytes.saturating_sub(headers);
-        Ok(Observed {
+        Ok(MeasuredRun {
             goodput_bps: bytes * 8.0 / self.seconds,
             rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,
             // Little: waiting packets over time, by packets served per second.
@@ -153,7 +155,7 @@ impl SimVsReal {
     ///
     /// # Errors
     /// The protocol or link is invalid, or an error of the sockets; one line.
-    pub fn real(&self, seed: u64) -> Result<(Observed, Lateness), String> {
+    pub fn real(&self, seed: u64) -> Result<(MeasuredRun, Lateness), String> {
         // `true` means "continue": the run is not stopped early, and failures are still errors.
         self.real_while(seed, &|| true)
     }
@@ -166,10 +168,10 @@ impl SimVsReal {
         &self,
         seed: u64,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<(Observed, Lateness), String> {
+    ) -> Result<(MeasuredRun, Lateness), String> {
         let [there, back] = self.ways()?;
         let speed = Speed {
-            taps: Taps::default(),
+            taps: MeasurementTaps::default(),
             // A real endpoint finds the path's packets itself.
             protocol: self.protocol(1500)?,
             hints: PathHints::default(),
@@ -177,8 +179,8 @@ impl SimVsReal {
             rate_limit: None,
             suite: Suite::Aes256Gcm,
             connections: 1,
-            direction: Direction::Up,
-            traffic: self.message()?.map_or(Traffic::Stream, Traffic::Messages),
+            direction: SpeedDirection::Up,
+            traffic: self.message()?.map_or(TrafficKind::Stream, TrafficKind::Messages),
             amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
         };
         let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
@@ -191,7 +193,7 @@ impl SimVsReal {
         let stats = relay.map(Relay::stop).ok_or("no relay was started")?;
         let way = stats.there;
         let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
-        let seen = Observed {
+        let seen = MeasuredRun {
             goodput_bps: r.goodput_bps(),
             rtt_s: r.mean_rtt_s,
             wait_s: way.mean_wait_s(),

@@ -11,13 +11,13 @@ use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use std::net::SocketAddr;
 
-fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedResult {
-    measured_with(Traffic::Stream, direction, connections, amount)
+fn measured(direction: SpeedDirection, connections: usize, amount: Amount) -> SpeedResult {
+    measured_with(TrafficKind::Stream, direction, connections, amount)
 }
 
 fn measured_with(
-    traffic: Traffic,
-    direction: Direction,
+    traffic: TrafficKind,
+    direction: SpeedDirection,
     connections: usize,
     amount: Amount,
 ) -> SpeedResult {
@@ -32,7 +32,7 @@ fn measured_with(
         direction,
         traffic,
         amount,
-        taps: Taps::default(),
+        taps: MeasurementTaps::default(),
     };
     let any = "127.0.0.1:0".parse().unwrap();
     speed.local(any, Ok, &mut |_, _| true).unwrap()
@@ -42,7 +42,7 @@ fn measured_with(
 #[test]
 fn messages_may_be_larger_than_what_every_path_carries() {
     let amount = Amount::Time(Duration::from_millis(500));
-    let result = measured_with(Traffic::Messages(1316), Direction::Up, 1, amount);
+    let result = measured_with(TrafficKind::Messages(1316), SpeedDirection::Up, 1, amount);
     assert!(
         result.messages > 0 && result.bytes > 0 && result.bytes.is_multiple_of(1316),
         "{result:?}"
@@ -60,10 +60,10 @@ fn all_messages_leave_before_the_end() {
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections: 1,
-        direction: Direction::Up,
-        traffic: Traffic::Messages(1000),
+        direction: SpeedDirection::Up,
+        traffic: TrafficKind::Messages(1000),
         amount: Amount::Bytes(200_000),
-        taps: Taps::default(),
+        taps: MeasurementTaps::default(),
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let link = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(10));
@@ -79,7 +79,7 @@ fn all_messages_leave_before_the_end() {
 /// A client that always found something to read once never looked whether its time was over.
 #[test]
 fn both_directions_end_with_their_time() {
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [SpeedDirection::Up, SpeedDirection::Down] {
         let result = measured(direction, 2, Amount::Time(Duration::from_millis(300)));
         assert!(result.bytes > 0 && result.per_connection.iter().all(|b| *b > 0));
         assert!(result.seconds >= 0.3);
@@ -90,7 +90,7 @@ fn both_directions_end_with_their_time() {
 #[test]
 fn every_connection_of_a_crowd_brings_all_of_its_bytes() {
     let connections = OPENING + 40;
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [SpeedDirection::Up, SpeedDirection::Down] {
         let result = measured(direction, connections, Amount::Bytes(20_000));
         assert_eq!(result.per_connection, vec![20_000; connections]);
         assert_eq!(result.bytes, 20_000 * connections as u64);
@@ -109,16 +109,16 @@ fn the_controller_of_probes_is_for_probes_only() {
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections: 1,
-        direction: Direction::Down,
-        traffic: Traffic::Stream,
+        direction: SpeedDirection::Down,
+        traffic: TrafficKind::Stream,
         amount: Amount::Bytes(100_000),
-        taps: Taps::default(),
+        taps: MeasurementTaps::default(),
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let usual = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
     let (key, config) = (narrows_net::endpoint::new_key().unwrap(), speed(&usual).config());
     let public = *key.public();
-    let server = Server::start(any, key, Clients::Any, config, None).unwrap();
+    let server = SpeedServer::start(any, key, Clients::Any, config, None).unwrap();
     let run = |protocol: &Protocol| {
         speed(protocol).run(server.local_addr(), ServerKey::Is(public), None, &mut |_, _| true)
     };
@@ -139,10 +139,10 @@ fn a_sender_is_told_of_its_path_while_it_sends() {
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections: 1,
-        direction: Direction::Up,
-        traffic: Traffic::Stream,
+        direction: SpeedDirection::Up,
+        traffic: TrafficKind::Stream,
         amount: Amount::Bytes(300_000),
-        taps: Taps::default(),
+        taps: MeasurementTaps::default(),
     };
     let any = "127.0.0.1:0".parse().unwrap();
     let result = speed.local(any, Ok, &mut |_, _| true).unwrap();

@@ -1,7 +1,7 @@
 //! One connection of a measurement, at the client: a task.
 
-use super::measurement::{Amount, Direction, Speed, Traffic};
-use super::request::{Kind, Request};
+use super::measurement::{Amount, Speed, SpeedDirection, TrafficKind};
+use super::request::{MeasurementKind, SpeedRequest};
 use super::transfer::{TALLY, receive_some, send_bytes};
 use narrows_base::Duration;
 use narrows_congestion::HintSource;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A worker's counts while it runs.
 #[derive(Default)]
-pub(super) struct Count {
+pub(super) struct WorkerCounts {
     pub bytes: AtomicU64,
     pub handshake_ns: AtomicU64,
     pub messages: AtomicU64,
@@ -39,7 +39,7 @@ pub(super) struct Worker {
     pub clock: Clock,
     /// For opening a connection.
     pub turns: Arc<Semaphore>,
-    pub count: Arc<Count>,
+    pub count: Arc<WorkerCounts>,
     /// Becomes true when the measurement is over.
     pub stop: watch::Receiver<bool>,
 }
@@ -93,19 +93,23 @@ impl Worker {
             Amount::Time(_) => u64::MAX,
         };
         let request = match (self.speed.direction, self.speed.traffic) {
-            (Direction::Up, Traffic::Stream) => Request { kind: Kind::Up, bytes, length: 0 },
-            (Direction::Down, _) => Request { kind: Kind::Down, bytes, length: 0 },
-            (Direction::Up, Traffic::Messages(length)) => {
-                Request { kind: Kind::Messages, bytes, length: u64::from(length) }
+            (SpeedDirection::Up, TrafficKind::Stream) => {
+                SpeedRequest { kind: MeasurementKind::Up, bytes, length: 0 }
+            }
+            (SpeedDirection::Down, _) => {
+                SpeedRequest { kind: MeasurementKind::Down, bytes, length: 0 }
+            }
+            (SpeedDirection::Up, TrafficKind::Messages(length)) => {
+                SpeedRequest { kind: MeasurementKind::Messages, bytes, length: u64::from(length) }
             }
         };
         send.send_all(&request.bytes()).await?;
         match request.kind {
-            Kind::Up => {
+            MeasurementKind::Up => {
                 tokio::try_join!(up(&mut send, bytes), hear(receive, &self.count)).map(drop)
             }
-            Kind::Down => self.down(receive).await,
-            Kind::Messages => {
+            MeasurementKind::Down => self.down(receive).await,
+            MeasurementKind::Messages => {
                 let sent = async {
                     self.messages(connection, request.length as usize, bytes).await?;
                     // After the last message; the server then sends its last tally and ends.
@@ -171,7 +175,7 @@ async fn up(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
 }
 
 /// Reads the receiver's tallies until it ends.
-async fn hear(mut receive: ReceiveStream, count: &Count) -> Result<(), Error> {
+async fn hear(mut receive: ReceiveStream, count: &WorkerCounts) -> Result<(), Error> {
     let (mut buffer, mut pending) = ([0; 64 * TALLY], Vec::new());
     loop {
         let n = receive.receive(&mut buffer).await?;

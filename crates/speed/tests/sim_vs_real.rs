@@ -4,7 +4,7 @@
 //! protocol. So an attempt counts only if both the relay and an otherwise idle thread were on time. Since either may
 //! have missed a stall of the other, the test fails only after several consecutive valid attempts that disagree.
 
-use narrows_speed::{Observed, SimVsReal};
+use narrows_speed::{MeasuredRun, SimVsReal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -48,7 +48,7 @@ impl Watch {
 }
 
 /// Differences of more than 5%. For the RTT, a millisecond and the relay's lateness at either end are allowed, too.
-fn differs(sim: &Observed, real: &Observed, late_s: f64) -> Option<String> {
+fn differs(sim: &MeasuredRun, real: &MeasuredRun, late_s: f64) -> Option<String> {
     let ratio = real.goodput_bps / sim.goodput_bps;
     let off = (real.rtt_s - sim.rtt_s).abs();
     if !(0.95..=1.05).contains(&ratio) {
@@ -89,14 +89,14 @@ fn real_sockets_do_what_the_simulation_says() {
 /// A difference of a tenth, either way, is found.
 #[test]
 fn what_differs_is_said() {
-    let sim = Observed { goodput_bps: 9e6, rtt_s: 0.05, wait_s: 0.01, offered: 1.0 };
+    let sim = MeasuredRun { goodput_bps: 9e6, rtt_s: 0.05, wait_s: 0.01, offered: 1.0 };
     assert_eq!(differs(&sim, &sim, 0.0), None);
     for goodput in [0.9, 1.1] {
-        let real = Observed { goodput_bps: 9e6 * goodput, ..sim };
+        let real = MeasuredRun { goodput_bps: 9e6 * goodput, ..sim };
         assert!(differs(&sim, &real, 0.001).is_some_and(|how| how.contains("goodput")));
     }
     for rtt in [0.9, 1.1] {
-        let real = Observed { rtt_s: 0.05 * rtt, ..sim };
+        let real = MeasuredRun { rtt_s: 0.05 * rtt, ..sim };
         assert!(differs(&sim, &real, 0.001).is_some_and(|how| how.contains("RTT")));
     }
 }

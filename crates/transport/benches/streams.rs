@@ -2,7 +2,7 @@
 //! `cargo bench -p narrows-transport`. 1 GB/s is 1 CPU s/GB for both ends together.
 
 use divan::{Bencher, counter::BytesCount};
-use narrows_transport::streams::{Limits, Read, SentFrame, Side, Streams};
+use narrows_transport::streams::{FlowControlLimits, Read, SentFrame, Side, Streams};
 use narrows_wire::{FrameWriter, Frames, Prelude};
 
 fn main() {
@@ -17,7 +17,7 @@ const BATCH: usize = 44;
 
 /// Both ends, `open` streams of one direction.
 fn ends(open: u64) -> (Streams, Streams, Vec<u64>) {
-    let limits = Limits { data: 8 << 20, stream: 4 << 20, both: 0, one_way: open };
+    let limits = FlowControlLimits { data: 8 << 20, stream: 4 << 20, both: 0, one_way: open };
     let mut client = Streams::new(Side::Client, limits, 1 << 20);
     let mut server = Streams::new(Side::Server, limits, 1 << 20);
     client.peer_permits(limits);

@@ -28,7 +28,7 @@ pub mod rtt;
 pub mod streams;
 
 pub use protocol::{
-    DatagramConfig, FeedbackConfig, MAX_WINDOW, Opening, PROTOCOLS, Preset, Protocol, RECOVERIES,
-    RecoveryKind, StreamRecovery, TcpConfig,
+    DatagramConfig, FeedbackConfig, MAX_WINDOW, OpeningExchange, PROTOCOLS, Preset, Protocol,
+    RECOVERIES, RecoveryKind, StreamRecovery, TcpConfig,
 };
 pub use rtt::{RtoConfig, RtoMethod};

@@ -74,11 +74,11 @@ pub struct RttEstimator {
     /// ns-2: whole ticks; srtt in eighths and rttvar in quarters of a tick.
     ticks: Option<(i64, i64)>,
     /// Linux: the deviation, its largest value of this round trip, and the segment that ends it.
-    round: Option<Round>,
+    round: Option<RttRound>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Round {
+struct RttRound {
     deviation: f64,
     largest: f64,
     end: u64,
@@ -98,7 +98,7 @@ impl RttEstimator {
             max_rto: config.max.as_secs_f64(),
             granularity: config.granularity.as_secs_f64(),
             ticks: (config.method == RtoMethod::Ns2Ticks).then_some((0, 0)),
-            round: (config.method == RtoMethod::Linux).then(Round::default),
+            round: (config.method == RtoMethod::Linux).then(RttRound::default),
         };
         estimator.bounded_rto = estimator.backed_off(0);
         estimator

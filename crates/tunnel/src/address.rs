@@ -9,27 +9,30 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A block of addresses that are not public.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct AddressBlock {
     /// The block's network.
     pub network: IpNet,
     /// Purpose, as a phrase with an article for messages.
     pub name: &'static str,
 }
 
-const fn v4(a: u8, b: u8, c: u8, d: u8, length: u8, name: &'static str) -> Block {
-    Block { network: IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length)), name }
+const fn v4(a: u8, b: u8, c: u8, d: u8, length: u8, name: &'static str) -> AddressBlock {
+    AddressBlock {
+        network: IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length)),
+        name,
+    }
 }
 
-const fn v6(groups: [u16; 3], last: u16, length: u8, name: &'static str) -> Block {
+const fn v6(groups: [u16; 3], last: u16, length: u8, name: &'static str) -> AddressBlock {
     let [a, b, c] = groups;
     let address = Ipv6Addr::new(a, b, c, 0, 0, 0, 0, last);
-    Block { network: IpNet::V6(Ipv6Net::new_assert(address, length)), name }
+    AddressBlock { network: IpNet::V6(Ipv6Net::new_assert(address, length)), name }
 }
 
 const METADATA: &str = "a cloud's metadata address";
 
 /// All special blocks. If two contain an address, the longer prefix counts.
-const BLOCKS: &[Block] = &[
+const BLOCKS: &[AddressBlock] = &[
     v4(0, 0, 0, 0, 8, "an unspecified address"),
     v4(10, 0, 0, 0, 8, "a private address"),
     v4(100, 64, 0, 0, 10, "an address behind a carrier's NAT"),
@@ -83,7 +86,7 @@ pub fn meant(address: IpAddr) -> IpAddr {
 }
 
 /// The special block of an address; `None` if the address is public.
-pub fn special(address: IpAddr) -> Option<&'static Block> {
+pub fn special(address: IpAddr) -> Option<&'static AddressBlock> {
     let address = meant(address);
     let holding = BLOCKS.iter().filter(|block| block.network.contains(&address));
     holding.max_by_key(|block| block.network.prefix_len())

@@ -32,7 +32,7 @@ enum Host {
 
 /// One entry of `--allow`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Target {
+pub struct AllowedTarget {
     host: Host,
     /// `None` for all ports.
     port: Option<u16>,
@@ -69,10 +69,10 @@ pub fn name(text: &str) -> Option<String> {
     (text.len() <= MAX_NAME && text.split('.').all(is_label)).then(|| text.to_ascii_lowercase())
 }
 
-impl FromStr for Target {
+impl FromStr for AllowedTarget {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Target, String> {
+    fn from_str(text: &str) -> Result<AllowedTarget, String> {
         let bad = |why: &str| {
             format!(
                 "'{}': {why}; a target is HOST:PORT, *.NAME:PORT, *:PORT, 10.0.0.0/8:PORT or \
@@ -125,11 +125,11 @@ impl FromStr for Target {
             }
             Host::Name(name)
         };
-        Ok(Target { host, port })
+        Ok(AllowedTarget { host, port })
     }
 }
 
-impl Target {
+impl AllowedTarget {
     fn permits_port(&self, port: u16) -> bool {
         self.port.is_none_or(|own| own == port)
     }
@@ -154,11 +154,11 @@ impl Target {
 
 /// The list of all entries.
 #[derive(Clone, Debug, Default)]
-pub struct Targets(Vec<Target>);
+pub struct Targets(Vec<AllowedTarget>);
 
 impl Targets {
     /// A list of these entries.
-    pub fn new(targets: Vec<Target>) -> Targets {
+    pub fn new(targets: Vec<AllowedTarget>) -> Targets {
         Targets(targets)
     }
     /// Whether the list is empty.
@@ -172,7 +172,7 @@ impl Targets {
             _ => None,
         })
     }
-    fn of_port(&self, port: u16) -> impl Iterator<Item = &Target> {
+    fn of_port(&self, port: u16) -> impl Iterator<Item = &AllowedTarget> {
         self.0.iter().filter(move |target| target.permits_port(port))
     }
     /// Whether a lookup of this name can lead to a permitted address: the name is listed, or any network with this port

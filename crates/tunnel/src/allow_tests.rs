@@ -105,7 +105,7 @@ fn what_is_no_target_is_said_in_one_line() {
         "2130706433:80",
         "\u{1b}[2J:80",
     ] {
-        let why = text.parse::<Target>().unwrap_err();
+        let why = text.parse::<AllowedTarget>().unwrap_err();
         assert!(!why.contains(['\n', '\u{1b}']), "{why}");
     }
 }
@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn no_name_permits_what_is_special(text in "[*a-z0-9.:/\\[\\]-]{0,20}", name in "[a-z.]{1,8}", bits: u32) {
         let address: IpAddr = std::net::Ipv4Addr::from(bits & 0x00ff_ffff | 0x7f00_0000).into();
-        if let Ok(target) = text.parse::<Target>() && !matches!(target.host, Host::Network(_)) {
+        if let Ok(target) = text.parse::<AllowedTarget>() && !matches!(target.host, Host::Network(_)) {
             prop_assert!(Targets::new(vec![target]).judge(Some(&name), address, 80, false).is_err());
         }
     }

@@ -6,14 +6,14 @@ use crate::descriptors;
 use crate::forward::{self, Forward};
 use crate::http;
 use crate::listen;
-use crate::request::Request;
+use crate::request::TunnelRequest;
 use crate::reverse;
-use crate::server::{Server, ServerOptions};
+use crate::server::{ServerOptions, TunnelServer};
 use crate::socks;
 use crate::stdio;
-use crate::tun::near::{NearTun, Route};
+use crate::tun::near::{NearTun, TunRoute};
 use narrows_peers::dial::Peer;
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn runtime() -> Result<Runtime, Error> {
     // Each connection of a program needs a descriptor, and default limits are for interactive shells.
     descriptors::raise();
     let made = Builder::new_multi_thread().enable_all().build();
-    made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
+    made.map_err(|e| Error::new(ErrorKind::Local, format!("the system refuses: {e}")))
 }
 
 /// Calls `look` about ten times a second until `stop` is set.
@@ -51,18 +51,18 @@ pub fn serve(
     options: ServerOptions,
     ready: impl FnOnce(SocketAddr, Option<String>) -> Result<(), Error>,
     warn: impl Fn(&str) + Send + 'static,
-    mut look: impl FnMut(&Server),
+    mut look: impl FnMut(&TunnelServer),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let server = Server::bind(address, options)?;
+        let server = TunnelServer::bind(address, options)?;
         ready(server.address(), server.tun())?;
         let server = std::sync::Arc::new(server);
         let checked = server.clone();
         tokio::task::spawn_blocking(move || checked.useless_names().iter().for_each(|l| warn(l)));
         let ended = tokio::select! {
-            () = server.run() => Err(Error::new(Kind::Local, "the UDP socket has failed")),
+            () = server.run() => Err(Error::new(ErrorKind::Local, "the UDP socket has failed")),
             () = looking(|| look(&server), stop) => Ok(()),
         };
         server.keep_learned();
@@ -84,13 +84,13 @@ pub struct Entrances {
     /// Ports of the server, each to one target of this end.
     pub reverse: Vec<Forward>,
     /// The target of the standard streams.
-    pub stdio: Option<Request>,
+    pub stdio: Option<TunnelRequest>,
     /// Address of a SOCKS proxy.
     pub socks: Option<SocketAddr>,
     /// Address of an HTTP proxy.
     pub http: Option<SocketAddr>,
     /// Routes into a TUN interface, in addition to that to the server's own address; `None` without an interface.
-    pub tun: Option<Vec<Route>>,
+    pub tun: Option<Vec<TunRoute>>,
 }
 
 impl Entrances {
@@ -141,7 +141,7 @@ pub fn connect(
         for forward in entrances.udp {
             let socket = datagrams::listen("--udp", forward.listen).await?;
             let at = socket.local_addr().unwrap_or(forward.listen);
-            open.push((at.to_string(), Request::udp(&forward.host, forward.port).shown()));
+            open.push((at.to_string(), TunnelRequest::udp(&forward.host, forward.port).shown()));
             tokio::spawn(datagrams::run(tunnel.clone(), socket, forward));
         }
         if let Some(address) = entrances.socks {
@@ -197,6 +197,6 @@ async fn looked_up(peer: &Peer) -> Result<String, Error> {
     let first = found.and_then(|mut found| found.next()).map(|address| address.ip().to_string());
     first.ok_or_else(|| {
         let line = format!("{}: no such host", narrows_peers::error::shown(host));
-        Error::new(Kind::Unreachable, line)
+        Error::new(ErrorKind::Unreachable, line)
     })
 }

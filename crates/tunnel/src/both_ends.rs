@@ -6,14 +6,14 @@ use crate::forward::{self, Forward};
 use crate::limits::ClientLimits;
 use crate::listen;
 use crate::permissions::Permissions;
-use crate::server::{Server, ServerOptions};
+use crate::server::{ServerOptions, TunnelServer};
 use narrows_base::{Duration, Spec};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
-use narrows_peers::learned::Learned;
+use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Identity, key};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Permit, ServerKey};
@@ -37,7 +37,7 @@ pub(crate) struct Far {
     pub log: Lines,
     pub endpoint: Endpoint,
     /// Weak, so that a test can end the server; never alive if the test is the server itself.
-    pub bound: Weak<Server>,
+    pub bound: Weak<TunnelServer>,
 }
 
 /// Options of a near side: the server, the timeout over UDP, the permitted silence, hints for the server, learned
@@ -47,7 +47,7 @@ pub(crate) struct Near {
     pub patience: Duration,
     pub silence: Duration,
     pub receiving: PathHints,
-    pub learned: Option<(Arc<Learned>, String)>,
+    pub learned: Option<(Arc<LearnedPaths>, String)>,
 }
 
 impl Near {
@@ -80,7 +80,7 @@ pub(crate) fn far_learning(
     allow: &[&str],
     limits: ClientLimits,
     lookup: Lookup,
-    learned: Option<Arc<Learned>>,
+    learned: Option<Arc<LearnedPaths>>,
 ) -> Far {
     far_made(at, keys, (allow, &[]), limits, lookup, learned)
 }
@@ -98,7 +98,7 @@ fn far_made(
     (allow, tun): (&[&str], &[&str]),
     limits: ClientLimits,
     lookup: Lookup,
-    learned: Option<Arc<Learned>>,
+    learned: Option<Arc<LearnedPaths>>,
 ) -> Far {
     let log = Lines::default();
     let lines = log.clone();
@@ -113,7 +113,7 @@ fn far_made(
         lookup,
         log: Box::new(move |event| lines.lock().unwrap().push(event.line.clone())),
     };
-    let bound = Arc::new(Server::bind(at, options).unwrap());
+    let bound = Arc::new(TunnelServer::bind(at, options).unwrap());
     let (at, endpoint, running) = (bound.address(), bound.endpoint().clone(), bound.clone());
     tokio::spawn(async move { running.run().await });
     Far { at, server, client, log, endpoint, bound: Arc::downgrade(&bound) }

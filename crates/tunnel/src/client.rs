@@ -1,18 +1,18 @@
 //! The near side's connections, and streams on them.
 
 use crate::connection::for_tunnel;
-use crate::flow::{Back, Flows};
+use crate::flow::{Back, UdpFlows};
 use crate::hints;
 use crate::learning::Lesson;
 use crate::over_tcp;
 use crate::pipe::answer;
-use crate::request::{Refusal, Request};
+use crate::request::{Refusal, TunnelRequest};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::{Connection, Endpoint, ReceiveStream, SendStream};
-use narrows_peers::dial::{Dial, Peer, Words, unspecified};
-use narrows_peers::learned::Learned;
-use narrows_peers::{Error, Kind};
+use narrows_peers::dial::{Dial, DialWords, Peer, unspecified};
+use narrows_peers::learned::LearnedPaths;
+use narrows_peers::{Error, ErrorKind};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use tokio::time::{Instant, timeout_at};
 /// Time that a program's connection waits for a connection to the server: enough for an attempt over UDP and then TCP.
 const PATIENCE: Wait = Wait::from_secs(15);
 
-const WORDS: Words =
-    Words { stranger: "the server does not know this client", other_protocol: None };
+const WORDS: DialWords =
+    DialWords { stranger: "the server does not know this client", other_protocol: None };
 
 /// Options of a near side.
 pub struct ClientOptions {
@@ -39,7 +39,7 @@ pub struct ClientOptions {
     /// Streams that the server may have open; 0 without reverse forwarding.
     pub incoming: usize,
     /// File of learned paths, and the name of this path in it.
-    pub learned: Option<(Arc<Learned>, String)>,
+    pub learned: Option<(Arc<LearnedPaths>, String)>,
     /// Called with log lines for the user.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -63,11 +63,11 @@ impl fmt::Display for NotOpened {
 }
 
 /// A connection to the far side.
-pub struct Link {
+pub struct FarConnection {
     connection: Connection,
     endpoint: Endpoint,
     /// UDP flows on the connection, with the destinations of their datagrams.
-    pub flows: Arc<Flows<Back>>,
+    pub flows: Arc<UdpFlows<Back>>,
     pub(crate) carrier: Option<Carrier>,
     is_over_tcp: bool,
     server: IpAddr,
@@ -83,14 +83,14 @@ pub(crate) type Carrier = JoinSet<std::io::Result<()>>;
 /// Close code: the TCP connection below was lost.
 pub(crate) const CARRIER_LOST: u64 = 258;
 
-impl Link {
+impl FarConnection {
     fn new(
         (connection, endpoint): (Connection, Endpoint),
         carrier: Option<Carrier>,
         server: IpAddr,
-    ) -> Link {
+    ) -> FarConnection {
         let (is_over_tcp, flows, lesson) = (carrier.is_some(), Arc::default(), None);
-        Link { connection, endpoint, flows, carrier, is_over_tcp, server, lesson }
+        FarConnection { connection, endpoint, flows, carrier, is_over_tcp, server, lesson }
     }
 
     /// The server's address, also if it is reached over TCP.
@@ -137,7 +137,7 @@ impl Link {
     ///
     /// # Errors
     /// The stream cannot be opened.
-    pub async fn ask(&self, request: &Request, more: &[u8]) -> Result<Stream, NotOpened> {
+    pub async fn ask(&self, request: &TunnelRequest, more: &[u8]) -> Result<Stream, NotOpened> {
         let mut asked = request.bytes().ok_or(NotOpened::Refused(Refusal::NoSuchName))?;
         asked.extend(more);
         self.say(&asked).await
@@ -164,7 +164,7 @@ pub(crate) async fn answered(receive: &mut ReceiveStream) -> Result<(), NotOpene
     }
 }
 
-async fn opened(link: &Link, request: &Request) -> Result<Stream, NotOpened> {
+async fn opened(link: &FarConnection, request: &TunnelRequest) -> Result<Stream, NotOpened> {
     let (send, mut receive) = link.ask(request, &[]).await?;
     answered(&mut receive).await?;
     Ok((send, receive))
@@ -172,28 +172,29 @@ async fn opened(link: &Link, request: &Request) -> Result<Stream, NotOpened> {
 
 /// The connections on which a program's request is tried: the current one and, if that turns out to be lost (for
 /// example after a restart of the server), the next one.
-pub(crate) struct Links<'t> {
+pub(crate) struct FarConnections<'t> {
     tunnel: &'t Tunnel,
     deadline: Instant,
-    lost: Option<Arc<Link>>,
+    lost: Option<Arc<FarConnection>>,
 }
 
-impl Links<'_> {
+impl FarConnections<'_> {
     /// The current connection, unless it is known to be lost; otherwise waits for the next one.
     ///
     /// # Errors
     /// The deadline has passed.
-    pub async fn next(&mut self) -> Result<Arc<Link>, NotOpened> {
+    pub async fn next(&mut self) -> Result<Arc<FarConnection>, NotOpened> {
         let mut current = self.tunnel.current.subscribe();
-        let is_new =
-            |link: &Arc<Link>| self.lost.as_ref().is_none_or(|lost| !Arc::ptr_eq(lost, link));
+        let is_new = |link: &Arc<FarConnection>| {
+            self.lost.as_ref().is_none_or(|lost| !Arc::ptr_eq(lost, link))
+        };
         let found = current.wait_for(|current| current.as_ref().is_some_and(is_new));
         let there = timeout_at(self.deadline, found).await.map_err(|_| NotOpened::NoTunnel)?;
         there.map_err(|_| NotOpened::NoTunnel)?.clone().ok_or(NotOpened::NoTunnel)
     }
 
-    /// Whether the request failed because this connection is lost. If so, [`next`](Links::next) skips it.
-    pub fn is_lost<T>(&mut self, link: &Arc<Link>, opened: &Result<T, NotOpened>) -> bool {
+    /// Whether the request failed because this connection is lost. If so, [`next`](FarConnections::next) skips it.
+    pub fn is_lost<T>(&mut self, link: &Arc<FarConnection>, opened: &Result<T, NotOpened>) -> bool {
         let is_lost = matches!(opened, Err(NotOpened::NoTunnel)) && link.connection.is_closed();
         if is_lost {
             self.lost = Some(link.clone());
@@ -207,10 +208,10 @@ pub struct Tunnel {
     receiving: PathHints,
     pub(crate) silence: Duration,
     incoming: usize,
-    learned: Option<(Arc<Learned>, String)>,
+    learned: Option<(Arc<LearnedPaths>, String)>,
     tell: Box<dyn Fn(&str) + Send + Sync>,
     pub(crate) dial: Dial,
-    pub(crate) current: watch::Sender<Option<Arc<Link>>>,
+    pub(crate) current: watch::Sender<Option<Arc<FarConnection>>>,
 }
 
 impl Tunnel {
@@ -227,7 +228,7 @@ impl Tunnel {
     }
 
     /// Opens a new connection and sends hints about the path.
-    pub(crate) async fn connect(&self) -> Result<Link, Error> {
+    pub(crate) async fn connect(&self) -> Result<FarConnection, Error> {
         let mut link = self.connect_somehow().await?;
         if let Some((learned, place)) = &self.learned {
             let over = if link.is_over_tcp { " over TCP" } else { "" };
@@ -239,7 +240,7 @@ impl Tunnel {
     }
 
     /// Connects over UDP or, if the server does not answer, over TCP.
-    async fn connect_somehow(&self) -> Result<Link, Error> {
+    async fn connect_somehow(&self) -> Result<FarConnection, Error> {
         let Peer { host, port, config, .. } = &self.dial.peer;
         let unknown = || self.dial.no_such_host();
         let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| unknown())?;
@@ -247,15 +248,15 @@ impl Tunnel {
         let config = for_tunnel(config.clone(), self.incoming)?;
         let endpoint = self.dial.endpoint(unspecified(&address), &config)?;
         let failed = match self.dial.connect(&endpoint, address, config.clone()).await {
-            Err(e) if e.kind == Kind::Unreachable => e,
+            Err(e) if e.kind == ErrorKind::Unreachable => e,
             made => {
                 let connection = made?;
                 self.tell(&format!("connected to {address}"));
-                return Ok(Link::new((connection, endpoint), None, address.ip()));
+                return Ok(FarConnection::new((connection, endpoint), None, address.ip()));
             }
         };
         let Ok((tcp, udp)) = over_tcp::connect(address).await else { return Err(failed) };
-        let local = |e: std::io::Error| Error::new(Kind::Local, e.to_string());
+        let local = |e: std::io::Error| Error::new(ErrorKind::Local, e.to_string());
         let endpoint = self.dial.endpoint(Ipv4Addr::LOCALHOST.into(), &config)?;
         let beside = udp.local_addr().map_err(local)?;
         udp.connect(endpoint.local_addr()).await.map_err(local)?;
@@ -265,14 +266,14 @@ impl Tunnel {
             return Err(failed);
         };
         self.tell(&format!("connected to {address} over TCP, since UDP is not answered"));
-        Ok(Link::new((connection, endpoint), Some(carrier), address.ip()))
+        Ok(FarConnection::new((connection, endpoint), Some(carrier), address.ip()))
     }
 
     /// Waits for a connection.
     ///
     /// # Errors
     /// There is none within fifteen seconds.
-    pub async fn link(&self) -> Result<Arc<Link>, NotOpened> {
+    pub async fn link(&self) -> Result<Arc<FarConnection>, NotOpened> {
         self.links().next().await
     }
 
@@ -280,7 +281,10 @@ impl Tunnel {
     ///
     /// # Errors
     /// The far side refuses, or there is no connection.
-    pub async fn open(&self, request: &Request) -> Result<(Arc<Link>, Stream), NotOpened> {
+    pub async fn open(
+        &self,
+        request: &TunnelRequest,
+    ) -> Result<(Arc<FarConnection>, Stream), NotOpened> {
         let mut links = self.links();
         loop {
             let link = links.next().await?;
@@ -292,8 +296,8 @@ impl Tunnel {
     }
 
     /// The successive connections on which a request can be tried.
-    pub(crate) fn links(&self) -> Links<'_> {
-        Links { tunnel: self, deadline: Instant::now() + PATIENCE, lost: None }
+    pub(crate) fn links(&self) -> FarConnections<'_> {
+        FarConnections { tunnel: self, deadline: Instant::now() + PATIENCE, lost: None }
     }
 
     /// Stores the learned path and closes the connection.

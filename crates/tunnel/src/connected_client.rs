@@ -1,25 +1,25 @@
 //! A connected client, for the handlers of its requests.
 
-use crate::flow::{Flows, Goal};
-use crate::limits::Client;
+use crate::flow::{FlowTarget, UdpFlows};
+use crate::limits::ClientUsage;
 use crate::request::Refusal;
-use crate::shared::{Event, Shared};
+use crate::shared::{TunnelEvent, TunnelShared};
 use narrows_net::{Connection, SendStream};
 use narrows_wire::noise::PublicKey;
 use std::sync::Arc;
 
-/// A connected client.
-pub(crate) struct Peer {
-    pub shared: Arc<Shared>,
-    pub client: Arc<Client>,
+/// A client after its handshake, with its flows.
+pub(crate) struct ConnectedClient {
+    pub shared: Arc<TunnelShared>,
+    pub client: Arc<ClientUsage>,
     pub connection: Connection,
     pub key: PublicKey,
     /// The beginning of the key, for log lines.
     pub name: String,
-    pub flows: Arc<Flows<Goal>>,
+    pub flows: Arc<UdpFlows<FlowTarget>>,
 }
 
-impl Peer {
+impl ConnectedClient {
     pub fn log(&self, is_warning: bool, what: &str) {
         self.event(is_warning, what, None);
     }
@@ -32,7 +32,7 @@ impl Peer {
     pub fn event(&self, is_warning: bool, what: &str, refusal: Option<Refusal>) {
         let from = self.connection.remote().map_or("?".into(), |a| a.to_string());
         let line = format!("{} ({from}): {what}", self.name);
-        (self.shared.log)(&Event { is_warning, client: self.name.clone(), line, refusal });
+        (self.shared.log)(&TunnelEvent { is_warning, client: self.name.clone(), line, refusal });
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::request::APPLICATION;
 use narrows_base::Duration;
 use narrows_net::ApplicationProtocols;
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::streams::Limits;
+use narrows_transport::streams::FlowControlLimits;
 
 /// Idle timeout: a connection outlives an outage of ten minutes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(11 * 60);
@@ -23,9 +23,9 @@ const TURN_BYTES: u64 = 32 << 10;
 /// The name of the application protocol is invalid.
 pub fn for_tunnel(config: ConnectionConfig, streams: usize) -> Result<ConnectionConfig, Error> {
     let applications = ApplicationProtocols::new([APPLICATION])
-        .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+        .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
     let both = u64::try_from(streams).unwrap_or(u64::MAX);
-    let limits = Limits { data: WINDOW, stream: STREAM_WINDOW, both, one_way: 0 };
+    let limits = FlowControlLimits { data: WINDOW, stream: STREAM_WINDOW, both, one_way: 0 };
     let (idle_timeout, max_message) = (IDLE_TIMEOUT, config.max_datagram);
     Ok(ConnectionConfig {
         applications,

@@ -1,12 +1,12 @@
 //! Datagrams of the near side's programs: each pair of a program and a target is a flow.
 
-use crate::client::{Link, NotOpened, Tunnel, answered};
-use crate::flow::{Back, Flow, Flows, Program};
+use crate::client::{FarConnection, NotOpened, Tunnel, answered};
+use crate::flow::{Back, LocalProgram, UdpFlow, UdpFlows};
 use crate::forward::Forward;
 use crate::parts::MAX_DATAGRAM;
-use crate::request::Request;
+use crate::request::TunnelRequest;
 use narrows_net::{ReceiveStream, SendStream};
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,25 +26,25 @@ pub async fn listen(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error>
     UdpSocket::bind(address).await.map_err(|e| {
         let taken = e.kind() == std::io::ErrorKind::AddrInUse;
         let why = if taken { "somebody listens there already".into() } else { e.to_string() };
-        Error::new(Kind::Local, format!("{flag} {address}: {why}"))
+        Error::new(ErrorKind::Local, format!("{flag} {address}: {why}"))
     })
 }
 
 /// The flows of one socket, by program and target.
-pub struct Programs {
+pub struct SocketFlows {
     tunnel: Arc<Tunnel>,
     socket: Arc<UdpSocket>,
-    flows: HashMap<(SocketAddr, Request), Sender<Vec<u8>>>,
+    flows: HashMap<(SocketAddr, TunnelRequest), Sender<Vec<u8>>>,
 }
 
-impl Programs {
+impl SocketFlows {
     /// Flows of this socket; there are none yet.
-    pub fn new(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>) -> Programs {
-        Programs { tunnel, socket, flows: HashMap::new() }
+    pub fn new(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>) -> SocketFlows {
+        SocketFlows { tunnel, socket, flows: HashMap::new() }
     }
 
     /// Handles a program's datagram for a target. Answers are sent to the program with `head` before each.
-    pub fn sent(&mut self, from: SocketAddr, to: &Request, datagram: &[u8], head: &[u8]) {
+    pub fn sent(&mut self, from: SocketAddr, to: &TunnelRequest, datagram: &[u8], head: &[u8]) {
         let key = (from, to.clone());
         if let Some(flow) = self.flows.get(&key)
             && !flow.is_closed()
@@ -58,7 +58,7 @@ impl Programs {
             return;
         }
         let (sender, waiting) = channel(WAITING);
-        let back = Program { socket: self.socket.clone(), to: from, head: head.to_vec() };
+        let back = LocalProgram { socket: self.socket.clone(), to: from, head: head.to_vec() };
         let (tunnel, request, first) = (self.tunnel.clone(), to.clone(), datagram.to_vec());
         self.flows.insert(key, sender);
         tokio::spawn(async move {
@@ -72,9 +72,9 @@ impl Programs {
 /// Opens a flow with its first datagram, and sends the following ones until the flow is idle or closed.
 async fn carry(
     tunnel: &Tunnel,
-    request: &Request,
+    request: &TunnelRequest,
     first: &[u8],
-    back: Program,
+    back: LocalProgram,
     mut waiting: Receiver<Vec<u8>>,
 ) -> Result<(), NotOpened> {
     let length = u16::try_from(first.len()).unwrap_or(u16::MAX).to_be_bytes();
@@ -107,25 +107,25 @@ async fn carry(
     }
 }
 
-type Opened = (SendStream, ReceiveStream, Option<Flow<Back>>);
+type Opened = (SendStream, ReceiveStream, Option<UdpFlow<Back>>);
 
 async fn open(
-    link: &Link,
-    request: &Request,
+    link: &FarConnection,
+    request: &TunnelRequest,
     opening: &[u8],
     back: &Arc<Back>,
 ) -> Result<Opened, NotOpened> {
     let (send, mut receive) = link.ask(request, opening).await?;
-    let flow = Flows::add_shared(&link.flows, send.id(), back.clone());
+    let flow = UdpFlows::add_shared(&link.flows, send.id(), back.clone());
     answered(&mut receive).await?;
     Ok((send, receive, flow))
 }
 
 /// Forwards all datagrams of a port to its target.
 pub async fn run(tunnel: Arc<Tunnel>, socket: UdpSocket, forward: Forward) {
-    let request = Request::udp(&forward.host, forward.port);
+    let request = TunnelRequest::udp(&forward.host, forward.port);
     let socket = Arc::new(socket);
-    let mut programs = Programs::new(tunnel, socket.clone());
+    let mut programs = SocketFlows::new(tunnel, socket.clone());
     let mut datagram = vec![0; MAX_DATAGRAM];
     loop {
         // The error concerns an earlier datagram to a program that has ended.

@@ -7,8 +7,8 @@
 //! A message that waits too long is dropped, as IP would do. A datagram that is longer than a message is sent in parts;
 //! see `parts.rs`.
 
-use crate::limits::Client;
-use crate::parts::{MAX_DATAGRAM, Parts, split};
+use crate::limits::ClientUsage;
+use crate::parts::{MAX_DATAGRAM, PartialDatagrams, split};
 use narrows_base::Duration;
 use narrows_net::{Connection, Error};
 use narrows_peers::rate_cap::RateCap;
@@ -33,7 +33,7 @@ const PART: u32 = 1 << 31;
 pub type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Destination of a flow's datagrams at the far side.
-pub enum Goal {
+pub enum FlowTarget {
     /// A socket that is connected to the target.
     Target(Arc<UdpSocket>),
     /// The kernel, through an interface.
@@ -43,13 +43,13 @@ pub enum Goal {
 /// Destination of a flow's datagrams at the near side.
 pub enum Back {
     /// The program that opened the flow.
-    Program(Program),
+    Program(LocalProgram),
     /// The kernel, through an interface.
     Packets(Sink),
 }
 
 /// A program of the near side.
-pub struct Program {
+pub struct LocalProgram {
     /// Socket that sends the datagrams.
     pub socket: Arc<UdpSocket>,
     /// The program's address.
@@ -59,42 +59,46 @@ pub struct Program {
 }
 
 /// The flows of a connection.
-pub struct Flows<T> {
-    flows: Mutex<HashMap<u32, Entry<T>>>,
-    parts: Mutex<Parts>,
+pub struct UdpFlows<T> {
+    flows: Mutex<HashMap<u32, FlowEntry<T>>>,
+    parts: Mutex<PartialDatagrams>,
 }
 
-struct Entry<T> {
+struct FlowEntry<T> {
     what: Arc<T>,
     used: Instant,
 }
 
-impl<T> Default for Flows<T> {
-    fn default() -> Flows<T> {
-        Flows { flows: Mutex::default(), parts: Mutex::default() }
+impl<T> Default for UdpFlows<T> {
+    fn default() -> UdpFlows<T> {
+        UdpFlows { flows: Mutex::default(), parts: Mutex::default() }
     }
 }
 
 /// A flow. It ends when this is dropped.
-pub struct Flow<T> {
-    flows: Arc<Flows<T>>,
+pub struct UdpFlow<T> {
+    flows: Arc<UdpFlows<T>>,
     number: u32,
     /// Number of the next datagram that is sent in parts.
     next: AtomicU16,
 }
 
-impl<T> Flows<T> {
+impl<T> UdpFlows<T> {
     /// Adds the flow of this stream. `None` if the stream's number is too large.
-    pub fn add(flows: &Arc<Flows<T>>, stream: u64, what: T) -> Option<Flow<T>> {
-        Flows::add_shared(flows, stream, Arc::new(what))
+    pub fn add(flows: &Arc<UdpFlows<T>>, stream: u64, what: T) -> Option<UdpFlow<T>> {
+        UdpFlows::add_shared(flows, stream, Arc::new(what))
     }
 
     /// Adds the flow of this stream, with a shared destination.
-    pub(crate) fn add_shared(flows: &Arc<Flows<T>>, stream: u64, what: Arc<T>) -> Option<Flow<T>> {
+    pub(crate) fn add_shared(
+        flows: &Arc<UdpFlows<T>>,
+        stream: u64,
+        what: Arc<T>,
+    ) -> Option<UdpFlow<T>> {
         let number = u32::try_from(stream / 4).ok().filter(|number| number & PART == 0)?;
-        let entry = Entry { what, used: Instant::now() };
+        let entry = FlowEntry { what, used: Instant::now() };
         flows.flows.lock().unwrap_or_else(PoisonError::into_inner).insert(number, entry);
-        Some(Flow { flows: flows.clone(), number, next: AtomicU16::new(0) })
+        Some(UdpFlow { flows: flows.clone(), number, next: AtomicU16::new(0) })
     }
 
     /// The flow's destination and the datagram of a message; marks the flow as used. `None` if there is no such flow,
@@ -117,7 +121,7 @@ impl<T> Flows<T> {
     }
 }
 
-impl<T> Flow<T> {
+impl<T> UdpFlow<T> {
     /// Sends a datagram; if it cannot be sent, it is lost.
     pub fn send(&self, connection: &Connection, datagram: &[u8]) {
         self.send_within(connection, datagram, EXPIRY);
@@ -155,7 +159,7 @@ impl<T> Flow<T> {
     }
 }
 
-impl<T> Drop for Flow<T> {
+impl<T> Drop for UdpFlow<T> {
     fn drop(&mut self) {
         let mut flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
         flows.remove(&self.number);
@@ -164,22 +168,26 @@ impl<T> Drop for Flow<T> {
 
 /// Passes datagrams from the near side to the flows' targets until the connection ends. If a socket is full, the
 /// datagram is lost, as it is beyond the client's rate.
-pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>, client: Arc<Client>) {
+pub async fn to_targets(
+    connection: Connection,
+    flows: Arc<UdpFlows<FlowTarget>>,
+    client: Arc<ClientUsage>,
+) {
     while let Ok(message) = connection.receive_message().await {
         if !client.cap.admits(Instant::now(), message.len()) {
             continue;
         }
         if let Some((goal, datagram)) = flows.of(&message) {
             match &*goal {
-                Goal::Target(socket) => drop(socket.try_send(&datagram)),
-                Goal::Packets(sink) => sink(&datagram),
+                FlowTarget::Target(socket) => drop(socket.try_send(&datagram)),
+                FlowTarget::Packets(sink) => sink(&datagram),
             }
         }
     }
 }
 
 /// Passes datagrams from the far side to the programs until the connection ends.
-pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
+pub async fn to_programs(connection: Connection, flows: Arc<UdpFlows<Back>>) {
     while let Ok(message) = connection.receive_message().await {
         if let Some((back, datagram)) = flows.of(&message) {
             let _ = match &*back {
@@ -187,10 +195,10 @@ pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
                     sink(&datagram);
                     continue;
                 }
-                Back::Program(Program { socket, to, head }) if head.is_empty() => {
+                Back::Program(LocalProgram { socket, to, head }) if head.is_empty() => {
                     socket.try_send_to(&datagram, *to)
                 }
-                Back::Program(Program { socket, to, head }) => {
+                Back::Program(LocalProgram { socket, to, head }) => {
                     socket.try_send_to(&[head, &*datagram].concat(), *to)
                 }
             };
@@ -201,7 +209,7 @@ pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
 /// Passes a target's datagrams to the near side until the flow is idle; those beyond the client's rate are lost.
 pub async fn from_target<T>(
     connection: &Connection,
-    flow: &Flow<T>,
+    flow: &UdpFlow<T>,
     socket: &UdpSocket,
     cap: &RateCap,
 ) {
@@ -230,9 +238,9 @@ mod tests {
 
     #[test]
     fn a_message_finds_its_flow_and_no_other() {
-        let flows = Arc::new(Flows::default());
-        let one = Flows::add(&flows, 0, "one").unwrap();
-        let two = Flows::add(&flows, 8, "two").unwrap();
+        let flows = Arc::new(UdpFlows::default());
+        let one = UdpFlows::add(&flows, 0, "one").unwrap();
+        let two = UdpFlows::add(&flows, 8, "two").unwrap();
         let found =
             |bytes: &[u8]| flows.of(bytes).map(|(name, datagram)| (*name, datagram.to_vec()));
         assert_eq!(found(&[0, 0, 0, 0, 7]), Some(("one", vec![7])));
@@ -245,6 +253,6 @@ mod tests {
         let part = |bytes: &[u8]| [&[0x80, 0, 0, 2, 0, 1][..], bytes].concat();
         assert_eq!(found(&part(&[0, 2, 7])), None, "a part is missing");
         assert_eq!(found(&part(&[1, 2, 8])), Some(("two", vec![7, 8])));
-        assert!(two.left() > IDLE / 2 && Flows::add(&flows, u64::MAX, "far").is_none());
+        assert!(two.left() > IDLE / 2 && UdpFlows::add(&flows, u64::MAX, "far").is_none());
     }
 }

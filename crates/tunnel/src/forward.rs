@@ -1,9 +1,9 @@
 //! Ports of the near side, each with one target.
 
-use crate::client::{Link, NotOpened, Stream, Tunnel, answered};
+use crate::client::{FarConnection, NotOpened, Stream, Tunnel, answered};
 use crate::listen::accept;
 use crate::pipe;
-use crate::request::Request;
+use crate::request::TunnelRequest;
 use narrows_peers::error::shown;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -27,8 +27,8 @@ pub struct Forward {
 
 impl Forward {
     /// The request for a TCP connection to the target.
-    pub fn request(&self) -> Request {
-        Request::tcp(&self.host, self.port)
+    pub fn request(&self) -> TunnelRequest {
+        TunnelRequest::tcp(&self.host, self.port)
     }
 }
 
@@ -93,7 +93,7 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
 }
 
 /// Forwards one connection. If it fails, reports the reason to the user and resets the connection.
-async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &Request) {
+async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &TunnelRequest) {
     pipe::prepare(&tcp);
     let mut early = Vec::new();
     let mut links = tunnel.links();
@@ -117,8 +117,8 @@ async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &Request) {
 /// Sends the program's first bytes while the far side's answer is outstanding, and keeps a copy. If the server was
 /// restarted, they are sent again.
 async fn begin(
-    link: &Link,
-    request: &Request,
+    link: &FarConnection,
+    request: &TunnelRequest,
     tcp: &mut TcpStream,
     early: &mut Vec<u8>,
 ) -> Result<Stream, NotOpened> {

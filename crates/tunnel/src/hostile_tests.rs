@@ -3,7 +3,7 @@
 use crate::both_ends::*;
 use crate::dial;
 use crate::limits::ClientLimits;
-use crate::request::{Refusal, Request};
+use crate::request::{Refusal, TunnelRequest};
 use futures_util::FutureExt as _;
 use narrows_net::{Endpoint, Options};
 use narrows_peers::Identity;
@@ -34,7 +34,7 @@ async fn a_client_that_opens_without_end_has_what_it_may() {
     .await;
     let limits = ClientLimits { streams: 20, openings: 1000, ..ClientLimits::default() };
     let far = far_with(&[&target.to_string()], limits, dial::system());
-    let request = Request::tcp("127.0.0.1", target.port()).bytes().unwrap();
+    let request = TunnelRequest::tcp("127.0.0.1", target.port()).bytes().unwrap();
     // Two connections of one key, with twenty streams each by the transport's own limit.
     let mut kept = Vec::new();
     for expected in [None, Some(Refusal::TooMany)] {
@@ -86,7 +86,7 @@ async fn nonsense_on_a_stream_is_answered_and_harms_no_other() {
     }
     let (tunnel, _) = far.near();
     let (_link, (mut send, mut receive)) =
-        tunnel.open(&Request::tcp("127.0.0.1", target.port())).await.unwrap();
+        tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await.unwrap();
     send.send_last(b"still here").await.unwrap();
     assert_eq!(receive.receive_all(100).await.unwrap(), b"still here");
 }
@@ -150,7 +150,7 @@ async fn nonsense_over_tcp_ends_that_connection() {
     let mut more = TcpStream::connect(far.at).await.unwrap();
     assert!(!matches!(more.read(&mut [0]).await, Ok(1..)));
     let (tunnel, _) = far.near();
-    assert!(tunnel.open(&Request::tcp("127.0.0.1", target.port())).await.is_ok());
+    assert!(tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await.is_ok());
 }
 
 /// Counts the passed bytes until they stop, while another stream continues.
@@ -242,7 +242,7 @@ async fn a_peer_that_never_says_what_it_wants_loses_its_streams() {
     }
     kept.clear();
     let (tunnel, _) = far.near();
-    assert!(tunnel.open(&Request::tcp("127.0.0.1", echoing.port())).await.is_ok());
+    assert!(tunnel.open(&TunnelRequest::tcp("127.0.0.1", echoing.port())).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

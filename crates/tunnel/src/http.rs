@@ -3,10 +3,10 @@
 //! Each request has a stream of its own to its server, even if it shares the program's connection with others.
 //! Hop-by-hop fields stay here, and the Host field is that of the request's target.
 
-use crate::client::{Link, NotOpened, Stream, Tunnel};
+use crate::client::{FarConnection, NotOpened, Stream, Tunnel};
 use crate::listen::accept;
 use crate::pipe;
-use crate::request::{Refusal, Request};
+use crate::request::{Refusal, TunnelRequest};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
@@ -44,7 +44,7 @@ const ONE_HOP: [&str; 8] = [
 const EXPECTED: &str = "this is a proxy: CONNECT HOST:PORT, or a request for http://HOST/ or ws://HOST/ is expected; https needs CONNECT";
 
 /// The server of a request; `None` if it is not a request for a proxy. The scheme `ws` is that of an upgrade.
-pub fn target(method: &Method, uri: &Uri) -> Option<Request> {
+pub fn target(method: &Method, uri: &Uri) -> Option<TunnelRequest> {
     let authority = uri.authority()?.as_str();
     if method == Method::CONNECT {
         return uri.scheme().is_none().then(|| host_and_port(authority, None))?;
@@ -60,7 +60,7 @@ fn without_user(authority: &str) -> &str {
 }
 
 /// Parses `host:port`; the port may be omitted if there is a default.
-fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
+fn host_and_port(text: &str, port: Option<u16>) -> Option<TunnelRequest> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(inside) => {
             let (host, rest) = inside.split_once(']')?;
@@ -80,7 +80,7 @@ fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
         _ => return None,
     };
     let is_host = host.bytes().all(|b| b.is_ascii_graphic()) && (1..=255).contains(&host.len());
-    (is_host && port > 0).then(|| Request::tcp(host, port))
+    (is_host && port > 0).then(|| TunnelRequest::tcp(host, port))
 }
 
 /// Removes hop-by-hop fields. Returns the protocols to which the connection may be upgraded.
@@ -125,12 +125,12 @@ fn forwarded<B>(mut request: hyper::Request<B>) -> Option<(hyper::Request<B>, bo
 }
 
 /// The body of an answer: a line of this proxy, or a server's body.
-enum Answer {
+enum ResponseBody {
     Line(Option<Bytes>),
     Passed(Incoming),
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -139,28 +139,30 @@ impl Body for Answer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match self.get_mut() {
-            Answer::Line(line) => Poll::Ready(line.take().map(|line| Ok(Frame::data(line)))),
-            Answer::Passed(body) => Pin::new(body).poll_frame(cx),
+            ResponseBody::Line(line) => Poll::Ready(line.take().map(|line| Ok(Frame::data(line)))),
+            ResponseBody::Passed(body) => Pin::new(body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Answer::Line(line) => line.is_none(),
-            Answer::Passed(body) => body.is_end_stream(),
+            ResponseBody::Line(line) => line.is_none(),
+            ResponseBody::Passed(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Answer::Line(line) => SizeHint::with_exact(line.as_ref().map_or(0, Bytes::len) as u64),
-            Answer::Passed(body) => body.size_hint(),
+            ResponseBody::Line(line) => {
+                SizeHint::with_exact(line.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            ResponseBody::Passed(body) => body.size_hint(),
         }
     }
 }
 
-fn line(status: StatusCode, line: &str) -> Response<Answer> {
-    let mut response = Response::new(Answer::Line(Some(format!("{line}\n").into())));
+fn line(status: StatusCode, line: &str) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::Line(Some(format!("{line}\n").into())));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     response
@@ -179,14 +181,14 @@ fn status(why: NotOpened) -> StatusCode {
 
 /// A program's connection after an upgrade or CONNECT, and its stream.
 struct Joined {
-    link: Arc<Link>,
+    link: Arc<FarConnection>,
     stream: Stream,
     /// Bytes that the server sent after its answer.
     begun: Bytes,
 }
 
 /// State of one program's connection.
-struct Program {
+struct HttpConnection {
     tunnel: Arc<Tunnel>,
     joined: Mutex<Option<Joined>>,
     /// Kept until the first request.
@@ -205,7 +207,7 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
 async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, opening: Opening) {
     let _ = tcp.set_nodelay(true);
     let (joined, opening) = (Mutex::default(), Mutex::new(Some(opening)));
-    let program = Arc::new(Program { tunnel, joined, opening });
+    let program = Arc::new(HttpConnection { tunnel, joined, opening });
     let answering = program.clone();
     let service = service_fn(move |request| {
         let program = answering.clone();
@@ -252,14 +254,14 @@ impl Joined {
     }
 }
 
-impl Program {
+impl HttpConnection {
     /// Ready if the place goes to another connection before the first request.
     fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
         let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         opening.as_ref().map_or(Poll::Pending, |opening| opening.poll_given_up(context))
     }
 
-    async fn answer(&self, request: hyper::Request<Incoming>) -> Response<Answer> {
+    async fn answer(&self, request: hyper::Request<Incoming>) -> Response<ResponseBody> {
         drop(self.opening.lock().unwrap_or_else(PoisonError::into_inner).take());
         let Some(target) = target(request.method(), request.uri()) else {
             return line(StatusCode::BAD_REQUEST, EXPECTED);
@@ -273,7 +275,7 @@ impl Program {
         };
         if request.method() == Method::CONNECT {
             self.join(Joined { link, stream, begun: Bytes::new() });
-            return Response::new(Answer::Line(None));
+            return Response::new(ResponseBody::Line(None));
         }
         let Some((request, is_upgrade)) = forwarded(request) else {
             return line(StatusCode::BAD_REQUEST, EXPECTED);
@@ -296,11 +298,11 @@ impl Program {
     /// Forwards one request, and its answer back.
     async fn pass(
         &self,
-        link: Arc<Link>,
+        link: Arc<FarConnection>,
         (send, receive): Stream,
         request: hyper::Request<Incoming>,
         is_upgrade: bool,
-    ) -> hyper::Result<Response<Answer>> {
+    ) -> hyper::Result<Response<ResponseBody>> {
         if request.body().is_end_stream() {
             // If the connection is over, the calls below detect it.
             let _ = send.set_priority(pipe::FIRST);
@@ -339,7 +341,7 @@ impl Program {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
             response.headers_mut().insert(UPGRADE, upgrade);
         }
-        Ok(response.map(Answer::Passed))
+        Ok(response.map(ResponseBody::Passed))
     }
 }
 
@@ -348,7 +350,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(method: &str, uri: &str) -> Option<Request> {
+    fn read(method: &str, uri: &str) -> Option<TunnelRequest> {
         target(&method.parse().unwrap(), &uri.parse().ok()?)
     }
 
@@ -364,13 +366,16 @@ mod tests {
 
     #[test]
     fn targets_of_requests_are_read() {
-        assert_eq!(read("CONNECT", "example.org:443"), Some(Request::tcp("example.org", 443)));
-        let six = Some(Request::tcp("2001:db8::1", 443));
+        assert_eq!(
+            read("CONNECT", "example.org:443"),
+            Some(TunnelRequest::tcp("example.org", 443))
+        );
+        let six = Some(TunnelRequest::tcp("2001:db8::1", 443));
         assert_eq!(read("CONNECT", "[2001:db8::1]:443"), six);
-        let named = Some(Request::tcp("example.org", 81));
+        let named = Some(TunnelRequest::tcp("example.org", 81));
         assert_eq!(read("GET", "http://u:p@example.org:81?a=b"), named);
-        assert_eq!(read("POST", "HTTP://example.org"), Some(Request::tcp("example.org", 80)));
-        assert_eq!(read("GET", "ws://[::1]:9/x"), Some(Request::tcp("::1", 9)));
+        assert_eq!(read("POST", "HTTP://example.org"), Some(TunnelRequest::tcp("example.org", 80)));
+        assert_eq!(read("GET", "ws://[::1]:9/x"), Some(TunnelRequest::tcp("::1", 9)));
         for (method, uri) in [
             ("GET", "/"),
             ("OPTIONS", "*"),

@@ -5,7 +5,7 @@
 //! answers: UDP rather than TCP, then the newest. Open streams stay on their connection, which is closed when its last
 //! stream ends.
 
-use crate::client::{CARRIER_LOST, Carrier, Link, Tunnel};
+use crate::client::{CARRIER_LOST, Carrier, FarConnection, Tunnel};
 use crate::flow;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -36,7 +36,7 @@ const MAX_LIVING: usize = 3;
 /// An open connection.
 struct Living {
     number: u64,
-    link: Arc<Link>,
+    link: Arc<FarConnection>,
     /// Number of PTOs at the last check that found it answering.
     timeouts: u64,
     looked: Instant,
@@ -62,9 +62,9 @@ impl Living {
 }
 
 /// The next event.
-enum Next {
+enum KeepEvent {
     Look,
-    Made(Result<Link, Error>),
+    Made(Result<FarConnection, Error>),
     Over(u64, NetError),
 }
 
@@ -85,13 +85,13 @@ impl Tunnel {
         let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
         loop {
             let next = tokio::select! {
-                Some((number, why)) = ends.next() => Next::Over(number, why),
-                made = made(&mut attempt) => Next::Made(made),
-                _ = looks.tick(), if !living.is_empty() => Next::Look,
+                Some((number, why)) = ends.next() => KeepEvent::Over(number, why),
+                made = made(&mut attempt) => KeepEvent::Made(made),
+                _ = looks.tick(), if !living.is_empty() => KeepEvent::Look,
             };
             match next {
-                Next::Look => living.iter_mut().for_each(|one| one.look(silence)),
-                Next::Made(Ok(mut link)) => {
+                KeepEvent::Look => living.iter_mut().for_each(|one| one.look(silence)),
+                KeepEvent::Made(Ok(mut link)) => {
                     (attempt, pause, told) = (None, MIN_PAUSE, String::new());
                     number += 1;
                     let mut carrier = link.carrier.take();
@@ -119,7 +119,7 @@ impl Tunnel {
                         living.remove(0).link.connection().close(0, "");
                     }
                 }
-                Next::Made(Err(e)) => {
+                KeepEvent::Made(Err(e)) => {
                     attempt = None;
                     if begun.elapsed() < REFUSED {
                         pause = pause.min(REFUSED);
@@ -133,7 +133,7 @@ impl Tunnel {
                         told = e.line;
                     }
                 }
-                Next::Over(number, why) => {
+                KeepEvent::Over(number, why) => {
                     let at = living.iter().position(|one| one.number == number);
                     let one = at.map(|at| living.remove(at));
                     if let Some(one) = &one {
@@ -206,7 +206,9 @@ impl Tunnel {
     }
 }
 
-async fn made(attempt: &mut Option<BoxFuture<'_, Result<Link, Error>>>) -> Result<Link, Error> {
+async fn made(
+    attempt: &mut Option<BoxFuture<'_, Result<FarConnection, Error>>>,
+) -> Result<FarConnection, Error> {
     match attempt {
         Some(attempt) => attempt.await,
         None => std::future::pending().await,

@@ -3,7 +3,7 @@
 
 use narrows_congestion::HintSource;
 use narrows_net::Connection;
-use narrows_peers::learned::{Delivered, Learned, MeasuredPath, client};
+use narrows_peers::learned::{Delivered, LearnedPaths, MeasuredPath, client};
 use narrows_wire::noise::PublicKey;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub const LOOK: Duration = Duration::from_millis(250);
 /// Measurements of one connection.
 pub struct Lesson {
     connection: Connection,
-    learned: Arc<Learned>,
+    learned: Arc<LearnedPaths>,
     place: String,
     /// The client, at a server. If a client's address has changed, its path is not stored.
     client: Option<PublicKey>,
@@ -23,7 +23,7 @@ pub struct Lesson {
 
 impl Lesson {
     /// Begins a connection with the stored path of this place, if the path's RTT is plausible.
-    pub fn begin(connection: &Connection, learned: Arc<Learned>, place: String) -> Lesson {
+    pub fn begin(connection: &Connection, learned: Arc<LearnedPaths>, place: String) -> Lesson {
         // An invalid file was reported at the start.
         if let Ok(Some(known)) = learned.get(&place)
             && known.may_be(connection.stats().srtt)
@@ -40,7 +40,7 @@ impl Lesson {
     /// At a server: begins a connection with the stored path to this client.
     pub fn of_client(
         connection: &Connection,
-        learned: Arc<Learned>,
+        learned: Arc<LearnedPaths>,
         key: PublicKey,
     ) -> Option<Lesson> {
         let place = client(&key, connection.remote()?.ip());

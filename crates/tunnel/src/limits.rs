@@ -40,7 +40,7 @@ const MAX_LOOKUPS: usize = 16;
 
 /// Counters of a client.
 #[derive(Debug)]
-pub struct Client {
+pub struct ClientUsage {
     limits: RwLock<ClientLimits>,
     open: AtomicUsize,
     flows: AtomicUsize,
@@ -52,14 +52,14 @@ pub struct Client {
     pub lookups: Arc<Semaphore>,
 }
 
-impl Client {
+impl ClientUsage {
     /// A client without open streams. All clients share `descriptors`.
-    pub fn new(limits: ClientLimits, descriptors: Arc<Descriptors>) -> Client {
+    pub fn new(limits: ClientLimits, descriptors: Arc<Descriptors>) -> ClientUsage {
         let openings = Mutex::new((f64::from(limits.openings) * BURST, Instant::now()));
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
         let (open, flows) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (cap, limits) = (RateCap::new(limits.rate), RwLock::new(limits));
-        Client { limits, open, flows, openings, descriptors, cap, lookups }
+        ClientUsage { limits, open, flows, openings, descriptors, cap, lookups }
     }
 
     fn limits(&self) -> ClientLimits {
@@ -84,28 +84,28 @@ impl Client {
     }
 
     /// Takes a place for a stream, with one descriptor; `None` if the limit is reached.
-    pub fn place(self: &Arc<Client>) -> Option<Place> {
-        let place = Place(self.clone(), Kind::Open);
+    pub fn place(self: &Arc<ClientUsage>) -> Option<LimitPermit> {
+        let place = LimitPermit(self.clone(), LimitKind::Open);
         let own = self.open.fetch_add(1, Ordering::Relaxed);
         let may = self.descriptors.take(own);
         (may && own < self.limits().streams).then_some(place)
     }
 
     /// Takes a place for a UDP flow, in addition to its place as a stream.
-    pub fn flow(self: &Arc<Client>) -> Option<Place> {
-        let place = Place(self.clone(), Kind::Flow);
+    pub fn flow(self: &Arc<ClientUsage>) -> Option<LimitPermit> {
+        let place = LimitPermit(self.clone(), LimitKind::Flow);
         (self.flows.fetch_add(1, Ordering::Relaxed) < self.limits().flows).then_some(place)
     }
 
     /// Takes a descriptor for another attempt to connect, in addition to that of the stream.
-    pub fn attempt(self: &Arc<Client>) -> Option<Place> {
-        let place = Place(self.clone(), Kind::Attempt);
+    pub fn attempt(self: &Arc<ClientUsage>) -> Option<LimitPermit> {
+        let place = LimitPermit(self.clone(), LimitKind::Attempt);
         self.descriptors.take(self.open.load(Ordering::Relaxed)).then_some(place)
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum LimitKind {
     Open,
     Flow,
     Attempt,
@@ -113,18 +113,18 @@ enum Kind {
 
 /// A place; it is free again when this is dropped.
 #[derive(Debug)]
-pub struct Place(Arc<Client>, Kind);
+pub struct LimitPermit(Arc<ClientUsage>, LimitKind);
 
-impl Drop for Place {
+impl Drop for LimitPermit {
     fn drop(&mut self) {
-        let Place(client, kind) = self;
+        let LimitPermit(client, kind) = self;
         match kind {
-            Kind::Open => {
+            LimitKind::Open => {
                 client.open.fetch_sub(1, Ordering::Relaxed);
                 client.descriptors.give_back();
             }
-            Kind::Flow => drop(client.flows.fetch_sub(1, Ordering::Relaxed)),
-            Kind::Attempt => client.descriptors.give_back(),
+            LimitKind::Flow => drop(client.flows.fetch_sub(1, Ordering::Relaxed)),
+            LimitKind::Attempt => client.descriptors.give_back(),
         }
     }
 }
@@ -133,14 +133,15 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn client(limits: ClientLimits, descriptors: &Arc<Descriptors>) -> Arc<Client> {
-        Arc::new(Client::new(limits, descriptors.clone()))
+    fn client(limits: ClientLimits, descriptors: &Arc<Descriptors>) -> Arc<ClientUsage> {
+        Arc::new(ClientUsage::new(limits, descriptors.clone()))
     }
 
     #[test]
     fn clients_share_descriptors_and_leave_some_to_newcomers() {
         let all = Arc::new(Descriptors::new(60));
-        let take = |client: &Arc<Client>| std::iter::from_fn(|| client.place()).collect::<Vec<_>>();
+        let take =
+            |client: &Arc<ClientUsage>| std::iter::from_fn(|| client.place()).collect::<Vec<_>>();
         let (first, second) =
             (client(ClientLimits::default(), &all), client(ClientLimits::default(), &all));
         let one = take(&first);

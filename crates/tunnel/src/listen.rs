@@ -1,6 +1,6 @@
 //! Listening TCP sockets.
 
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +20,7 @@ pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> 
             }
             _ => "cannot listen there",
         };
-        Error::new(Kind::Local, format!("{flag} {address}: {why}"))
+        Error::new(ErrorKind::Local, format!("{flag} {address}: {why}"))
     })
 }
 

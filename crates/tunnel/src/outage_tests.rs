@@ -4,7 +4,7 @@ use crate::both_ends::*;
 use crate::client::Tunnel;
 use crate::dial;
 use crate::limits::ClientLimits;
-use crate::test_path::Path;
+use crate::test_path::TestPath;
 use narrows_base::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ async fn says(told: &Lines, text: &str) {
 
 /// A near side behind a path, and its port that leads to an echo target.
 async fn behind(
-    path: &Path,
+    path: &TestPath,
     far: &Far,
     target: SocketAddr,
     silence: Duration,
@@ -66,7 +66,7 @@ fn watch(told: &Lines, log: &Lines) {
 async fn streams_outlive_an_outage() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
-    let path = Path::to(&far, false).await;
+    let path = TestPath::to(&far, false).await;
     let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
     let (mut one, mut two) = (opened(port).await, opened(port).await);
     path.cut(true);
@@ -83,7 +83,7 @@ async fn streams_outlive_an_outage() {
 async fn streams_outlive_a_change_of_address() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
-    let path = Path::to(&far, false).await;
+    let path = TestPath::to(&far, false).await;
     let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
     let mut tcp = opened(port).await;
     for text in [b"1111", b"2222", b"3333"] {
@@ -98,7 +98,7 @@ async fn streams_outlive_a_change_of_address() {
 async fn an_outage_that_was_taken_for_more_costs_nothing() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
-    let path = Path::to(&far, false).await;
+    let path = TestPath::to(&far, false).await;
     let (_tunnel, told, port) = behind(&path, &far, target, SHORT).await;
     let mut tcp = opened(port).await;
     path.cut(true);
@@ -117,7 +117,7 @@ async fn an_outage_that_was_taken_for_more_costs_nothing() {
 async fn where_udp_stops_passing_new_connections_take_tcp_and_old_ones_wait() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
-    let path = Path::to(&far, true).await;
+    let path = TestPath::to(&far, true).await;
     let (tunnel, told, port) = behind(&path, &far, target, SHORT).await;
     let mut old = opened(port).await;
     assert!(!tunnel.link().await.unwrap().is_over_tcp());
@@ -149,7 +149,7 @@ async fn a_server_that_vanished_is_found_again() {
     let target = target(echo).await;
     let allow = [&*target.to_string()];
     let old = far(&allow);
-    let path = Path::to(&old, false).await;
+    let path = TestPath::to(&old, false).await;
     let (_tunnel, told, port) = behind(&path, &old, target, SHORT).await;
     let mut tcp = opened(port).await;
     path.cut(true);

@@ -49,12 +49,12 @@ struct Incomplete {
 
 /// Incomplete datagrams, ordered by age, the oldest first.
 #[derive(Debug, Default)]
-pub struct Parts {
+pub struct PartialDatagrams {
     waiting: VecDeque<Incomplete>,
     bytes: usize,
 }
 
-impl Parts {
+impl PartialDatagrams {
     /// Adds a part. Returns the datagram if it is complete now; an invalid part is dropped.
     pub fn join(&mut self, now: Instant, flow: u32, message: &[u8]) -> Option<Vec<u8>> {
         let ([high, low, part, count], piece) = message.split_first_chunk::<HEAD>()?;
@@ -122,7 +122,7 @@ mod tests {
             prop_assert!(parts.iter().all(|part| part.len() <= room));
             let turn = seed as usize % parts.len();
             parts.rotate_left(turn);
-            let (now, mut waiting) = (Instant::now(), Parts::default());
+            let (now, mut waiting) = (Instant::now(), PartialDatagrams::default());
             let (last, others) = parts.split_last().unwrap();
             for part in others {
                 prop_assert_eq!(waiting.join(now, 1, part), None);
@@ -134,7 +134,7 @@ mod tests {
 
         #[test]
         fn incomplete_datagrams_are_bounded(messages in prop::collection::vec((any::<u16>(), any::<u8>(), any::<u8>(), 0usize..9000), 0..600)) {
-            let (now, mut waiting) = (Instant::now(), Parts::default());
+            let (now, mut waiting) = (Instant::now(), PartialDatagrams::default());
             for (number, part, count, length) in messages {
                 let [high, low] = number.to_be_bytes();
                 let message = [&[high, low, part, count], &vec![1; length][..]].concat();
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_lost_part_costs_its_datagram_only_and_is_forgotten() {
-        let (now, mut waiting) = (Instant::now(), Parts::default());
+        let (now, mut waiting) = (Instant::now(), PartialDatagrams::default());
         let parts: Vec<_> = split(&[1; 100], 5, 64).collect();
         assert_eq!(parts.len(), 2);
         assert_eq!(waiting.join(now, 1, &parts[0]), None);

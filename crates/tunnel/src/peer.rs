@@ -1,16 +1,16 @@
 //! One client's connection: handles the requests on its streams, as far as they are permitted.
 
-use crate::connected_client::{Peer, refuse};
+use crate::connected_client::{ConnectedClient, refuse};
 use crate::dial;
-use crate::flow::{self, Flows, Goal};
+use crate::flow::{self, FlowTarget, UdpFlows};
 use crate::hints;
 use crate::learning;
-use crate::limits::Client;
+use crate::limits::ClientUsage;
 use crate::permissions::Permissions;
 use crate::pipe;
-use crate::request::{HEAD, Kind, Refusal, Request};
+use crate::request::{HEAD, Refusal, RequestKind, TunnelRequest};
 use crate::reverse::far;
-use crate::shared::Shared;
+use crate::shared::TunnelShared;
 use crate::tun;
 use narrows_base::text::shown;
 use narrows_congestion::{HintSource, PathHints};
@@ -28,16 +28,17 @@ use tokio::time::{sleep, timeout};
 
 /// Serves a client's connection until it is over.
 pub(crate) async fn serve(
-    shared: Arc<Shared>,
+    shared: Arc<TunnelShared>,
     connection: Connection,
-    client: Arc<Client>,
+    client: Arc<ClientUsage>,
     key: PublicKey,
 ) {
     let name = key::text(&key).chars().take(12).collect();
     let lesson = shared.lesson(&connection, key);
-    let flows = Arc::new(Flows::default());
+    let flows = Arc::new(UdpFlows::default());
     let (at, for_peer) = (connection.clone(), flows.clone());
-    let peer = Arc::new(Peer { shared, client, connection: at, key, name, flows: for_peer });
+    let peer =
+        Arc::new(ConnectedClient { shared, client, connection: at, key, name, flows: for_peer });
     peer.log(false, "connected");
     // When the connection ends, all its streams are dropped, and their targets see resets.
     let mut streams = JoinSet::new();
@@ -63,7 +64,7 @@ pub(crate) async fn serve(
     }
 }
 
-async fn stream(peer: Arc<Peer>, mut send: SendStream, mut receive: ReceiveStream) {
+async fn stream(peer: Arc<ConnectedClient>, mut send: SendStream, mut receive: ReceiveStream) {
     let Some(_place) = peer.client.place() else {
         peer.log_refusal("a stream", Refusal::TooMany);
         return refuse(&mut send, Refusal::TooMany).await;
@@ -74,43 +75,43 @@ async fn stream(peer: Arc<Peer>, mut send: SendStream, mut receive: ReceiveStrea
         Err(refusal) => return refuse(&mut send, refusal).await,
     };
     match request {
-        Asked::Open(request) => match request.kind {
-            Kind::Tcp => tcp(&peer, &request, send, receive).await,
-            Kind::Udp => udp(&peer, &request, send, receive).await,
-            Kind::Listen => far::listen(&peer, &request, send, receive).await,
+        StreamRequest::Open(request) => match request.kind {
+            RequestKind::Tcp => tcp(&peer, &request, send, receive).await,
+            RequestKind::Udp => udp(&peer, &request, send, receive).await,
+            RequestKind::Listen => far::listen(&peer, &request, send, receive).await,
         },
-        Asked::Know(hints) => know(&peer, hints, send).await,
-        Asked::Packets => packets(&peer, send, receive).await,
+        StreamRequest::Know(hints) => know(&peer, hints, send).await,
+        StreamRequest::Packets => packets(&peer, send, receive).await,
     }
 }
 
 /// A client's request on a stream.
-enum Asked {
-    Open(Request),
+enum StreamRequest {
+    Open(TunnelRequest),
     /// Hints about the path to the client.
     Know(PathHints),
     /// Assignment of an address for sending and receiving packets.
     Packets,
 }
 
-async fn request(receive: &mut ReceiveStream) -> Result<Asked, Refusal> {
+async fn request(receive: &mut ReceiveStream) -> Result<StreamRequest, Refusal> {
     let mut head = [0; HEAD];
     fill(receive, &mut head).await?;
     if head == tun::MARK {
-        return Ok(Asked::Packets);
+        return Ok(StreamRequest::Packets);
     }
     if head == hints::MARK {
         let mut told = [0; hints::LENGTH];
         fill(receive, &mut told).await?;
-        return Ok(Asked::Know(hints::read(told)));
+        return Ok(StreamRequest::Know(hints::read(told)));
     }
-    let mut host = vec![0; Request::host_length(head)?];
+    let mut host = vec![0; TunnelRequest::host_length(head)?];
     fill(receive, &mut host).await?;
-    Request::read(head, &host).map(Asked::Open)
+    TunnelRequest::read(head, &host).map(StreamRequest::Open)
 }
 
 /// Applies the client's hints about the path to it; the transport verifies them.
-async fn know(peer: &Peer, hints: PathHints, mut send: SendStream) {
+async fn know(peer: &ConnectedClient, hints: PathHints, mut send: SendStream) {
     // If the connection is over, the hints are of no use.
     let _ = peer.connection.reconfigure(&hints, HintSource::Peer);
     let rate = hints.rate.map_or(0.0, |rate| rate.as_bps() as f64 * 1e-6);
@@ -127,7 +128,10 @@ async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), Re
 }
 
 /// The permitted addresses of a request.
-async fn resolve(peer: &Peer, request: &Request) -> Result<Vec<SocketAddr>, Refusal> {
+async fn resolve(
+    peer: &ConnectedClient,
+    request: &TunnelRequest,
+) -> Result<Vec<SocketAddr>, Refusal> {
     let permissions = peer.shared.permissions();
     let host = (&*request.host, request.port);
     dial::resolve(&permissions.targets, &peer.shared.lookup, &peer.client.lookups, host).await
@@ -136,7 +140,7 @@ async fn resolve(peer: &Peer, request: &Request) -> Result<Vec<SocketAddr>, Refu
 /// Waits until changed permissions forbid this open target.
 async fn forbidden(
     changes: &mut watch::Receiver<Arc<Permissions>>,
-    request: &Request,
+    request: &TunnelRequest,
     at: io::Result<SocketAddr>,
 ) {
     while let (Ok(()), Ok(at)) = (changes.changed().await, &at) {
@@ -151,7 +155,12 @@ async fn forbidden(
 /// Line of the log for a target that is not permitted any more.
 const FORBIDDEN: &str = "ended, since --allow does not permit it any more";
 
-async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: ReceiveStream) {
+async fn tcp(
+    peer: &ConnectedClient,
+    request: &TunnelRequest,
+    mut send: SendStream,
+    receive: ReceiveStream,
+) {
     let (what, mut changes) = (request.shown(), peer.shared.changes());
     let opened = match resolve(peer, request).await {
         Ok(addresses) => dial::tcp(&addresses, || peer.client.attempt()).await,
@@ -176,7 +185,12 @@ async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: Rece
     }
 }
 
-async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: ReceiveStream) {
+async fn udp(
+    peer: &ConnectedClient,
+    request: &TunnelRequest,
+    mut send: SendStream,
+    mut receive: ReceiveStream,
+) {
     let (what, mut changes) = (request.shown(), peer.shared.changes());
     let opened = match peer.client.flow() {
         Some(place) => open_flow(peer, request, &mut receive).await.map(|socket| (place, socket)),
@@ -191,8 +205,8 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     };
     let at = socket.peer_addr();
     peer.log(false, &format!("{what} opened to {}", shown_address(&at)));
-    let goal = Goal::Target(socket.clone());
-    let Some(flow) = Flows::add(&peer.flows, send.id(), goal) else { return };
+    let goal = FlowTarget::Target(socket.clone());
+    let Some(flow) = UdpFlows::add(&peer.flows, send.id(), goal) else { return };
     if send.send_all(&[0]).await.is_err() {
         return;
     }
@@ -212,7 +226,7 @@ fn shown_address(at: &io::Result<SocketAddr>) -> String {
 }
 
 /// Carries packets until the near side ends the stream, or another connection of the same client takes over.
-async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStream) {
+async fn packets(peer: &Arc<ConnectedClient>, mut send: SendStream, mut receive: ReceiveStream) {
     let tun = peer.shared.tun.as_ref();
     let Some((tun, given)) = tun.and_then(|tun| Some((tun, tun.given(&peer.key)?))) else {
         peer.event(true, "packets: refused, for want of --tun", Some(Refusal::NotAllowed));
@@ -243,8 +257,8 @@ async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStr
 
 /// A socket that is connected to the request's target; the first datagram has been sent.
 async fn open_flow(
-    peer: &Peer,
-    request: &Request,
+    peer: &ConnectedClient,
+    request: &TunnelRequest,
     receive: &mut ReceiveStream,
 ) -> Result<Arc<UdpSocket>, Refusal> {
     let first = timeout(peer.shared.permissions().limits.asking, first_datagram(receive)).await;

@@ -4,7 +4,7 @@ use crate::allow::Targets;
 use crate::limits::ClientLimits;
 use crate::reverse::Ports;
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 
 /// Permitted clients and targets, and the limits for each client.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Permissions {
     pub fn check(&self) -> Result<(), Error> {
         self.clients.not_empty()?;
         if self.targets.is_empty() {
-            return Err(Error::new(Kind::Input, "--allow: no target is listed"));
+            return Err(Error::new(ErrorKind::Input, "--allow: no target is listed"));
         }
         Ok(())
     }

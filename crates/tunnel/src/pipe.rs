@@ -18,13 +18,14 @@ const PIECE: usize = 32 << 10;
 /// Priorities of streams that send little: token buckets with a burst in bytes and the rate [`RATE`]. A terminal or a
 /// request then does not wait behind answers, and answers do not wait behind an upload. Other streams still get a
 /// share.
-const KINDS: [Kind; 2] = [Kind { priority: FIRST, bytes: 4e3 }, Kind { priority: 1, bytes: 64e3 }];
+const KINDS: [PriorityBucket; 2] =
+    [PriorityBucket { priority: FIRST, bytes: 4e3 }, PriorityBucket { priority: 1, bytes: 64e3 }];
 /// The priority of a stream that has not sent any bytes.
 pub const FIRST: i32 = 2;
 /// Rate of the token buckets in bytes per second.
 const RATE: f64 = 16e3;
 
-struct Kind {
+struct PriorityBucket {
     priority: i32,
     bytes: f64,
 }
@@ -68,21 +69,21 @@ pub fn prepare(tcp: &TcpStream) {
 
 /// How the two directions have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum PipeEnd {
     /// Both directions ended regularly.
     InOrder,
     /// The TCP connection or the stream broke.
     Broken,
 }
 
-impl From<NetError> for End {
-    fn from(_: NetError) -> End {
-        End::Broken
+impl From<NetError> for PipeEnd {
+    fn from(_: NetError) -> PipeEnd {
+        PipeEnd::Broken
     }
 }
-impl From<std::io::Error> for End {
-    fn from(_: std::io::Error) -> End {
-        End::Broken
+impl From<std::io::Error> for PipeEnd {
+    fn from(_: std::io::Error) -> PipeEnd {
+        PipeEnd::Broken
     }
 }
 
@@ -90,16 +91,16 @@ impl From<std::io::Error> for End {
 ///
 /// # Errors
 /// The stream broke or ended before.
-pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, End> {
+pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, PipeEnd> {
     let mut answer = [0];
     match (receive.receive(&mut answer).await?, answer) {
         (1, [code]) => Ok(Refusal::from_code(code)),
-        _ => Err(End::Broken),
+        _ => Err(PipeEnd::Broken),
     }
 }
 
 /// Copies bytes until both directions have ended.
-pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> End {
+pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> PipeEnd {
     run_until(tcp, stream, &RateCap::new(None), std::future::pending()).await
 }
 
@@ -109,19 +110,19 @@ pub async fn run_until(
     (mut send, mut receive): (SendStream, ReceiveStream),
     cap: &RateCap,
     forbidden: impl Future<Output = ()>,
-) -> End {
+) -> PipeEnd {
     let (read, write) = tcp.split();
     let both = async {
         tokio::try_join!(upward(read, &mut send, cap), downward(write, &mut receive, cap)).map(drop)
     };
     let ended = tokio::select! {
         ended = both => ended,
-        () = forbidden => Err(End::Broken),
+        () = forbidden => Err(PipeEnd::Broken),
     };
     match ended {
         Ok(()) => {
             let _ = SockRef::from(&tcp).set_linger(None);
-            End::InOrder
+            PipeEnd::InOrder
         }
         Err(end) => {
             // One of them may have ended already.
@@ -140,7 +141,7 @@ async fn pass(cap: &RateCap, bytes: usize) {
     }
 }
 
-async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream, cap: &RateCap) -> Result<(), End> {
+async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream, cap: &RateCap) -> Result<(), PipeEnd> {
     let mut precedence = Precedence::new(Instant::now());
     loop {
         tcp.readable().await?;
@@ -168,7 +169,7 @@ async fn downward(
     mut tcp: WriteHalf<'_>,
     receive: &mut ReceiveStream,
     cap: &RateCap,
-) -> Result<(), End> {
+) -> Result<(), PipeEnd> {
     while let Some(piece) = receive.receive_chunk(cap.piece().min(PIECE)).await? {
         pass(cap, piece.len()).await;
         tcp.write_all(&piece).await?;

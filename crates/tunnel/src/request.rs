@@ -20,9 +20,9 @@ pub const HEAD: usize = 4;
 /// Error code of a stream after a reset or a failure of its TCP connection.
 pub const RESET: u64 = 1;
 
-/// Kind of a request.
+/// TCP, UDP, or a listener at the far side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum RequestKind {
     /// A TCP connection.
     Tcp,
     /// A UDP flow: datagrams to and from one address.
@@ -32,40 +32,46 @@ pub enum Kind {
 }
 
 /// Kinds by their codes and names.
-const KINDS: [(Kind, u8, &str); 3] =
-    [(Kind::Tcp, 1, "tcp"), (Kind::Udp, 2, "udp"), (Kind::Listen, 5, "reverse")];
+const KINDS: [(RequestKind, u8, &str); 3] = [
+    (RequestKind::Tcp, 1, "tcp"),
+    (RequestKind::Udp, 2, "udp"),
+    (RequestKind::Listen, 5, "reverse"),
+];
 
-impl Kind {
-    fn entry(self) -> (Kind, u8, &'static str) {
+impl RequestKind {
+    fn entry(self) -> (RequestKind, u8, &'static str) {
         KINDS.into_iter().find(|(kind, ..)| *kind == self).unwrap_or(KINDS[0])
     }
 }
 
 /// A request for a connection or a flow to a target.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Request {
+pub struct TunnelRequest {
     /// TCP or UDP.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// Name or address of the target, without brackets.
     pub host: String,
     /// Port of the target; never 0.
     pub port: u16,
 }
 
-impl Request {
+impl TunnelRequest {
     /// A request for a TCP connection.
-    pub fn tcp(host: &str, port: u16) -> Request {
-        Request { kind: Kind::Tcp, host: host.into(), port }
+    pub fn tcp(host: &str, port: u16) -> TunnelRequest {
+        TunnelRequest { kind: RequestKind::Tcp, host: host.into(), port }
     }
 
     /// A request for a UDP flow.
-    pub fn udp(host: &str, port: u16) -> Request {
-        Request { kind: Kind::Udp, ..Request::tcp(host, port) }
+    pub fn udp(host: &str, port: u16) -> TunnelRequest {
+        TunnelRequest { kind: RequestKind::Udp, ..TunnelRequest::tcp(host, port) }
     }
 
     /// A request for a listener at the far side.
-    pub fn listen(at: SocketAddr) -> Request {
-        Request { kind: Kind::Listen, ..Request::tcp(&at.ip().to_string(), at.port()) }
+    pub fn listen(at: SocketAddr) -> TunnelRequest {
+        TunnelRequest {
+            kind: RequestKind::Listen,
+            ..TunnelRequest::tcp(&at.ip().to_string(), at.port())
+        }
     }
 
     /// Encodes the request; `None` if the host has more than 255 bytes.
@@ -95,8 +101,9 @@ impl Request {
     ///
     /// # Errors
     /// The request is invalid.
-    pub fn read(head: [u8; HEAD], host: &[u8]) -> Result<Request, Refusal> {
-        if Request::host_length(head)? != host.len() || !host.iter().all(u8::is_ascii_graphic) {
+    pub fn read(head: [u8; HEAD], host: &[u8]) -> Result<TunnelRequest, Refusal> {
+        if TunnelRequest::host_length(head)? != host.len() || !host.iter().all(u8::is_ascii_graphic)
+        {
             return Err(Refusal::BadRequest);
         }
         let [code, high, low, _] = head;
@@ -106,7 +113,7 @@ impl Request {
             return Err(Refusal::BadRequest);
         }
         let kind = KINDS.iter().find(|(_, own, _)| *own == code).ok_or(Refusal::BadRequest)?.0;
-        Ok(Request { kind, host: host.into(), port })
+        Ok(TunnelRequest { kind, host: host.into(), port })
     }
 
     /// Kind and target for display, such as `tcp example.org:443`.
@@ -116,7 +123,7 @@ impl Request {
 
     /// `host:port` for display, with brackets around an IPv6 address.
     pub fn target(&self) -> String {
-        let Request { host, port, .. } = self;
+        let TunnelRequest { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 }
@@ -210,8 +217,8 @@ mod tests {
         #[test]
         fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(()) };
-            let Ok(length) = Request::host_length(*head) else { return Ok(()) };
-            if let Some(host) = rest.get(..length) && let Ok(request) = Request::read(*head, host) {
+            let Ok(length) = TunnelRequest::host_length(*head) else { return Ok(()) };
+            if let Some(host) = rest.get(..length) && let Ok(request) = TunnelRequest::read(*head, host) {
                 prop_assert_eq!(request.bytes().unwrap(), &bytes[..HEAD + length]);
                 prop_assert!(request.target().chars().all(|c| c.is_ascii_graphic()));
             }
@@ -219,12 +226,12 @@ mod tests {
 
         #[test]
         fn a_request_arrives(host in "[a-z0-9.:-]{1,255}", port in 1u16.., is_udp: bool) {
-            let make = if is_udp { Request::udp } else { Request::tcp };
+            let make = if is_udp { TunnelRequest::udp } else { TunnelRequest::tcp };
             let request = make(&host, port);
             let bytes = request.bytes().unwrap();
             let (head, rest) = bytes.split_first_chunk().unwrap();
-            prop_assert_eq!(Request::host_length(*head).unwrap(), rest.len());
-            prop_assert_eq!(Request::read(*head, rest).unwrap(), request);
+            prop_assert_eq!(TunnelRequest::host_length(*head).unwrap(), rest.len());
+            prop_assert_eq!(TunnelRequest::read(*head, rest).unwrap(), request);
         }
     }
 

@@ -17,12 +17,12 @@ mod ports;
 pub(crate) use listeners::Listeners;
 pub use ports::Ports;
 
-use crate::client::{Link, NotOpened, Stream, Tunnel, answered};
+use crate::client::{FarConnection, NotOpened, Stream, Tunnel, answered};
 use crate::dial;
 use crate::forward::Forward;
 use crate::pipe;
-use crate::request::{Refusal, Request};
-use narrows_peers::{Error, Kind};
+use crate::request::{Refusal, TunnelRequest};
+use narrows_peers::{Error, ErrorKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub async fn run(tunnel: &Tunnel, forwards: &[Forward]) -> Result<(), Error> {
 /// Serves connections of one link until it is closed.
 async fn serve(
     tunnel: &Tunnel,
-    link: &Arc<Link>,
+    link: &Arc<FarConnection>,
     forwards: &[Forward],
     has_listened: &mut bool,
 ) -> Result<(), Error> {
@@ -84,7 +84,7 @@ async fn serve(
             }
             Err(NotOpened::Refused(Refusal::NoReverse)) if !*has_listened => {
                 let line = format!("{what}: {}", Refusal::NoReverse);
-                return Err(Error::new(Kind::Refused, line));
+                return Err(Error::new(ErrorKind::Refused, line));
             }
             Err(why) => tunnel.tell(&format!("{what}: {why}")),
         }
@@ -122,8 +122,8 @@ fn targets(open: &HashMap<u32, &Forward>) -> Targets {
 }
 
 /// Requests a listener: its number, and the stream that it lives on.
-async fn listen(link: &Link, forward: &Forward) -> Result<(u32, Stream), NotOpened> {
-    let (send, mut receive) = link.ask(&Request::listen(forward.listen), &[]).await?;
+async fn listen(link: &FarConnection, forward: &Forward) -> Result<(u32, Stream), NotOpened> {
+    let (send, mut receive) = link.ask(&TunnelRequest::listen(forward.listen), &[]).await?;
     answered(&mut receive).await?;
     let number = number(send.id()).ok_or(NotOpened::NoTunnel)?;
     Ok((number, (send, receive)))
@@ -141,7 +141,7 @@ async fn over((_send, mut receive): Stream) {
 }
 
 /// Connects one of the far side's connections to its target.
-async fn carry(_link: Arc<Link>, (mut send, mut receive): Stream, targets: Targets) {
+async fn carry(_link: Arc<FarConnection>, (mut send, mut receive): Stream, targets: Targets) {
     let opened = match timeout(PATIENCE, target(&mut receive, &targets)).await {
         Ok(Some(to)) => connected(to).await,
         _ => Err(Refusal::BadRequest),

@@ -4,9 +4,9 @@ use crate::both_ends::{Far, echo, far, listening, permissions, target};
 use crate::forward::Forward;
 use crate::limits::ClientLimits;
 use crate::permissions::Permissions;
-use crate::request::Request;
+use crate::request::TunnelRequest;
 use crate::{reverse, stdio};
-use narrows_peers::{Identity, Kind};
+use narrows_peers::{ErrorKind, Identity};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -83,7 +83,7 @@ async fn no_port_is_opened_unless_the_server_lists_it() {
     let far = far_reverse(&[listed]);
     let (near, _) = far.near();
     let e = reverse::run(&near, &[forward(other, listed)]).await.unwrap_err();
-    assert!(e.kind == Kind::Refused && e.line.contains("--allow-reverse"), "{e}");
+    assert!(e.kind == ErrorKind::Refused && e.line.contains("--allow-reverse"), "{e}");
     assert!(TcpStream::connect(other).await.is_err());
     assert!(far.logged("does not list it"));
 }
@@ -118,7 +118,7 @@ async fn the_standard_streams_lead_to_a_target_and_a_refusal_is_named() {
     let (near, _) = far.near();
     let (mut program, ours) = tokio::io::duplex(100);
     let (input, output) = tokio::io::split(ours);
-    let request = Request::tcp("127.0.0.1", to.port());
+    let request = TunnelRequest::tcp("127.0.0.1", to.port());
     let running = near.clone();
     let ended = tokio::spawn(async move { stdio::run(&running, &request, input, output).await });
     program.write_all(b"hello").await.unwrap();
@@ -128,6 +128,7 @@ async fn the_standard_streams_lead_to_a_target_and_a_refusal_is_named() {
     program.shutdown().await.unwrap();
     ended.await.unwrap().unwrap();
     let (input, output) = (tokio::io::empty(), tokio::io::sink());
-    let e = stdio::run(&near, &Request::tcp("127.0.0.1", 9), input, output).await.unwrap_err();
+    let e =
+        stdio::run(&near, &TunnelRequest::tcp("127.0.0.1", 9), input, output).await.unwrap_err();
     assert!(e.line.starts_with("127.0.0.1:9: the server's --allow"), "{e}");
 }

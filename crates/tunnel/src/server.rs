@@ -7,15 +7,15 @@ use crate::limits::ClientLimits;
 use crate::over_tcp;
 use crate::peer::serve;
 use crate::permissions::Permissions;
-pub use crate::shared::Event;
-use crate::shared::Shared;
+pub use crate::shared::TunnelEvent;
+use crate::shared::TunnelShared;
 use crate::tun::IpNet;
 use crate::tun::far::FarTun;
 use narrows_net::probe;
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options, SystemError};
-use narrows_peers::learned::Learned;
-use narrows_peers::{Error, Identity, Kind as Cause};
+use narrows_peers::learned::LearnedPaths;
+use narrows_peers::{Error, ErrorKind as Cause, Identity};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
@@ -42,22 +42,22 @@ pub struct ServerOptions {
     /// Controllers that the server accepts for its sending at a client's request.
     pub permit: Permit,
     /// File of learned paths to clients.
-    pub learned: Option<Arc<Learned>>,
+    pub learned: Option<Arc<LearnedPaths>>,
     /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
     /// Resolves names.
     pub lookup: Lookup,
     /// Called with each log line.
-    pub log: Box<dyn Fn(&Event) + Send + Sync>,
+    pub log: Box<dyn Fn(&TunnelEvent) + Send + Sync>,
 }
 
 /// A listening server.
-pub struct Server {
+pub struct TunnelServer {
     endpoint: Endpoint,
     /// TCP listener on the same port number, for clients with blocked UDP.
     over_tcp: TcpListener,
     config: ConnectionConfig,
-    shared: Arc<Shared>,
+    shared: Arc<TunnelShared>,
 }
 
 /// Ports that the system chooses, before one that only TCP can use is an error.
@@ -74,12 +74,12 @@ fn tcp_listener(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     std::net::TcpListener::bind(address)
 }
 
-impl Server {
+impl TunnelServer {
     /// Listens. Call it within a tokio runtime, which drives it.
     ///
     /// # Errors
     /// The list of clients or targets is empty, or the address is unavailable, in use, or not permitted.
-    pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<Server, Error> {
+    pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<TunnelServer, Error> {
         let ServerOptions { identity, permissions, config, permit, .. } = options;
         let ServerOptions { learned, tap, lookup, log, tun, .. } = options;
         permissions.check()?;
@@ -102,8 +102,8 @@ impl Server {
             [] => None,
             tun => Some(FarTun::open(tun, &permissions)?),
         };
-        let shared = Shared::new(permissions, lookup, log, learned, tun);
-        Ok(Server { endpoint, over_tcp, config, shared: Arc::new(shared) })
+        let shared = TunnelShared::new(permissions, lookup, log, learned, tun);
+        Ok(TunnelServer { endpoint, over_tcp, config, shared: Arc::new(shared) })
     }
 
     /// Address on which it listens.
@@ -200,7 +200,7 @@ fn listed(permissions: &Permissions) -> Clients {
 }
 
 /// Carries packets to clients; never returns if there is no interface.
-async fn packets(shared: &Shared) {
+async fn packets(shared: &TunnelShared) {
     match &shared.tun {
         Some(tun) => tun.run().await,
         None => std::future::pending().await,
@@ -208,7 +208,7 @@ async fn packets(shared: &Shared) {
 }
 
 /// Handles an accepted connection of a client or a probe.
-async fn accepted(shared: Arc<Shared>, connection: Connection) {
+async fn accepted(shared: Arc<TunnelShared>, connection: Connection) {
     shared.carriers.admitted(&connection);
     if probe::is_probe(&connection).await {
         return probe::answer(connection, &shared.probes);

@@ -3,7 +3,7 @@
 use crate::descriptors::Descriptors;
 use crate::dial::Lookup;
 use crate::learning::Lesson;
-use crate::limits::Client;
+use crate::limits::ClientUsage;
 use crate::over_tcp::Carriers;
 use crate::permissions::Permissions;
 use crate::request::Refusal;
@@ -11,7 +11,7 @@ use crate::reverse::Listeners;
 use crate::tun::far::FarTun;
 use narrows_net::Connection;
 use narrows_net::probe::ProbeGate;
-use narrows_peers::learned::Learned;
+use narrows_peers::learned::LearnedPaths;
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -24,7 +24,7 @@ const REPLACED: u64 = 257;
 
 /// A line for the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Event {
+pub struct TunnelEvent {
     /// Whether it is a refusal or a failure.
     pub is_warning: bool,
     /// The beginning of the client's key.
@@ -36,13 +36,13 @@ pub struct Event {
 }
 
 /// A client, and its connections, the oldest first.
-type Known = (Arc<Client>, Vec<Connection>);
+type Known = (Arc<ClientUsage>, Vec<Connection>);
 
 /// State shared by all clients of a server.
-pub(crate) struct Shared {
+pub(crate) struct TunnelShared {
     permissions: watch::Sender<Arc<Permissions>>,
     pub lookup: Lookup,
-    pub log: Box<dyn Fn(&Event) + Send + Sync>,
+    pub log: Box<dyn Fn(&TunnelEvent) + Send + Sync>,
     /// Contains only keys of the list, so its size is bounded.
     clients: Mutex<HashMap<PublicKey, Known>>,
     descriptors: Arc<Descriptors>,
@@ -53,24 +53,24 @@ pub(crate) struct Shared {
     pub listeners: Listeners,
     /// The interface for clients' packets, if `--tun` is set.
     pub tun: Option<FarTun>,
-    learned: Option<Arc<Learned>>,
+    learned: Option<Arc<LearnedPaths>>,
     /// Measurements of open connections.
     lessons: Mutex<Vec<Weak<Lesson>>>,
 }
 
-impl Shared {
+impl TunnelShared {
     /// State without any client.
     pub fn new(
         permissions: Permissions,
         lookup: Lookup,
-        log: Box<dyn Fn(&Event) + Send + Sync>,
-        learned: Option<Arc<Learned>>,
+        log: Box<dyn Fn(&TunnelEvent) + Send + Sync>,
+        learned: Option<Arc<LearnedPaths>>,
         tun: Option<FarTun>,
-    ) -> Shared {
+    ) -> TunnelShared {
         let (clients, descriptors, carriers, probes, lessons) = <_>::default();
         let listeners = Listeners::default();
         let permissions = watch::Sender::new(Arc::new(permissions));
-        Shared {
+        TunnelShared {
             permissions,
             lookup,
             log,
@@ -111,10 +111,10 @@ impl Shared {
     }
 
     /// Adds a connection to its client; if there are too many, closes the oldest.
-    pub fn client(&self, key: PublicKey, connection: &Connection) -> Arc<Client> {
+    pub fn client(&self, key: PublicKey, connection: &Connection) -> Arc<ClientUsage> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let limits = self.permissions.borrow().limits;
-        let new = || (Arc::new(Client::new(limits, self.descriptors.clone())), Vec::new());
+        let new = || (Arc::new(ClientUsage::new(limits, self.descriptors.clone())), Vec::new());
         let (client, connections) = clients.entry(key).or_insert_with(new);
         connections.retain(|c| !c.is_closed());
         if connections.len() >= MAX_CONNECTIONS_OF_CLIENT {

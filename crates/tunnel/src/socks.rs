@@ -5,12 +5,12 @@
 //! The parsing functions do no I/O: they take the bytes received so far, and return a value or request more bytes.
 
 use crate::client::{NotOpened, Tunnel};
-use crate::datagrams::Programs;
+use crate::datagrams::SocketFlows;
 use crate::head;
 use crate::listen::accept;
 use crate::parts::MAX_DATAGRAM;
 use crate::pipe;
-use crate::request::{Kind, Refusal, Request};
+use crate::request::{Refusal, RequestKind, TunnelRequest};
 use narrows_net::openings::Openings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -31,9 +31,9 @@ const MAX_HEAD: usize = 8 + 256 + 256;
 
 /// A program's request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum SocksCommand {
     /// A connection, or the target of one datagram.
-    Target(Request),
+    Target(TunnelRequest),
     /// A port for datagrams (UDP ASSOCIATE).
     Associate,
 }
@@ -44,11 +44,11 @@ pub struct Wrong(pub u8);
 
 /// A program's first message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Hello {
+pub enum SocksGreeting {
     /// SOCKS 5, with the authentication method that the proxy chooses.
     Five(u8),
     /// SOCKS 4 or 4a, with the requested target.
-    Four(Request),
+    Four(TunnelRequest),
 }
 
 /// Reason why a program's first message is rejected.
@@ -64,14 +64,14 @@ pub enum NoHello {
 ///
 /// # Errors
 /// It is not SOCKS, or not a supported request.
-pub fn hello(bytes: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
+pub fn hello(bytes: &[u8]) -> Result<Option<(usize, SocksGreeting)>, NoHello> {
     match bytes {
         [] | [VERSION] => Ok(None),
         [VERSION, count, rest @ ..] => {
             let methods = rest.get(..usize::from(*count));
             Ok(methods.map(|methods| {
                 let method = [OPEN, PASSWORD].into_iter().find(|method| methods.contains(method));
-                (2 + methods.len(), Hello::Five(method.unwrap_or(NO_METHOD)))
+                (2 + methods.len(), SocksGreeting::Five(method.unwrap_or(NO_METHOD)))
             }))
         }
         [4, rest @ ..] => four(rest),
@@ -81,7 +81,7 @@ pub fn hello(bytes: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
 
 /// Reads a SOCKS 4 request after its first byte: `| command (1) | port (2) | address (4) | user | 0 |`. In 4a the
 /// address is 0.0.0.x, and `| name | 0 |` follows.
-fn four(rest: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
+fn four(rest: &[u8]) -> Result<Option<(usize, SocksGreeting)>, NoHello> {
     let Some(([command, high, low, address @ ..], rest)) = rest.split_first_chunk::<7>() else {
         return Ok(None);
     };
@@ -104,7 +104,7 @@ fn four(rest: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
         }
         address => (Ipv4Addr::from(*address).to_string(), length),
     };
-    Ok(Some((length, Hello::Four(Request::tcp(&host, port)))))
+    Ok(Some((length, SocksGreeting::Four(TunnelRequest::tcp(&host, port)))))
 }
 
 /// Length of a message with user and password (RFC 1929), which may be any; `None` if more bytes are needed.
@@ -137,7 +137,7 @@ fn host(bytes: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// It is invalid or not supported; contains the reply's code.
-pub fn request(bytes: &[u8]) -> Result<Option<(usize, Asked)>, Wrong> {
+pub fn request(bytes: &[u8]) -> Result<Option<(usize, SocksCommand)>, Wrong> {
     let Some((start, _)) = bytes.split_first_chunk::<3>() else { return Ok(None) };
     let command = match start {
         [VERSION, command @ (1 | 3), _] => *command,
@@ -148,9 +148,9 @@ pub fn request(bytes: &[u8]) -> Result<Option<(usize, Asked)>, Wrong> {
         return Ok(None);
     };
     let asked = match command {
-        3 => Asked::Associate,
+        3 => SocksCommand::Associate,
         _ if port == 0 => return Err(Wrong(1)),
-        _ => Asked::Target(Request::tcp(&host, port)),
+        _ => SocksCommand::Target(TunnelRequest::tcp(&host, port)),
     };
     Ok(Some((3 + length, asked)))
 }
@@ -175,10 +175,10 @@ fn address(bytes: &[u8]) -> Result<Option<(usize, String, u16)>, Wrong> {
 }
 
 /// Reads the header of an associated program's datagram: its length and the target. Fragments are not reassembled.
-pub fn datagram(bytes: &[u8]) -> Option<(usize, Request)> {
+pub fn datagram(bytes: &[u8]) -> Option<(usize, TunnelRequest)> {
     let [0, 0, 0, rest @ ..] = bytes else { return None };
     let (length, host, port) = address(rest).ok()??;
-    (port > 0).then(|| (3 + length, Request { kind: Kind::Udp, host, port }))
+    (port > 0).then(|| (3 + length, TunnelRequest { kind: RequestKind::Udp, host, port }))
 }
 
 fn code(why: NotOpened) -> u8 {
@@ -234,21 +234,25 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
 }
 
 /// A program's request in either version, and the bytes that it sent after it.
-struct Wanted {
-    asked: Asked,
+struct SocksRequest {
+    asked: SocksCommand,
     is_four: bool,
     more: Vec<u8>,
 }
 
 /// Negotiates with a program until it has sent a request; `None` if that was refused.
-async fn asked(tunnel: &Tunnel, tcp: &mut TcpStream) -> std::io::Result<Option<Wanted>> {
+async fn asked(tunnel: &Tunnel, tcp: &mut TcpStream) -> std::io::Result<Option<SocksRequest>> {
     let _ = tcp.set_nodelay(true);
     let mut more = Vec::new();
     let method = match head::read(tcp, &mut more, MAX_HEAD, hello).await? {
-        Ok(Hello::Four(target)) => {
-            return Ok(Some(Wanted { asked: Asked::Target(target), is_four: true, more }));
+        Ok(SocksGreeting::Four(target)) => {
+            return Ok(Some(SocksRequest {
+                asked: SocksCommand::Target(target),
+                is_four: true,
+                more,
+            }));
         }
-        Ok(Hello::Five(method)) => method,
+        Ok(SocksGreeting::Five(method)) => method,
         Err(NoHello::Four) => {
             tunnel.tell("--socks: a program asked by SOCKS 4 for something else than a connection");
             tcp.write_all(&reply_of_four(REJECTED)).await?;
@@ -277,7 +281,7 @@ async fn asked(tunnel: &Tunnel, tcp: &mut TcpStream) -> std::io::Result<Option<W
         tcp.write_all(&[1, 0]).await?;
     }
     match head::read(tcp, &mut more, MAX_HEAD, request).await? {
-        Ok(asked) => Ok(Some(Wanted { asked, is_four: false, more })),
+        Ok(asked) => Ok(Some(SocksRequest { asked, is_four: false, more })),
         Err(Wrong(code)) => {
             tunnel.tell(&format!("--socks: a program's request was refused with code {code}"));
             tcp.write_all(&reply(code, nowhere())).await?;
@@ -291,11 +295,15 @@ fn reply_of_four(code: u8) -> Vec<u8> {
     vec![0, code, 0, 0, 0, 0, 0, 0]
 }
 
-async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, wanted: Wanted) -> std::io::Result<()> {
-    let Wanted { asked, is_four, more } = wanted;
+async fn serve(
+    tunnel: Arc<Tunnel>,
+    mut tcp: TcpStream,
+    wanted: SocksRequest,
+) -> std::io::Result<()> {
+    let SocksRequest { asked, is_four, more } = wanted;
     let target = match asked {
-        Asked::Associate => return associate(tunnel, tcp).await,
-        Asked::Target(target) => target,
+        SocksCommand::Associate => return associate(tunnel, tcp).await,
+        SocksCommand::Target(target) => target,
     };
     match tunnel.open(&target).await {
         Ok((_link, (mut send, receive))) => {
@@ -326,7 +334,7 @@ async fn associate(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<(
     };
     let socket = Arc::new(socket);
     tcp.write_all(&reply(0, socket.local_addr()?)).await?;
-    let mut programs = Programs::new(tunnel, socket.clone());
+    let mut programs = SocketFlows::new(tunnel, socket.clone());
     let mut bytes = vec![0; MAX_DATAGRAM];
     let mut source = None;
     let mut closed = [0];
@@ -360,17 +368,18 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_the_rfc_writes_them() {
-        let target = |host: &str, port| Ok(Some(Asked::Target(Request::tcp(host, port))));
+        let target =
+            |host: &str, port| Ok(Some(SocksCommand::Target(TunnelRequest::tcp(host, port))));
         let asked = |bytes: &[u8]| request(bytes).map(|r| r.map(|(_, asked)| asked));
-        assert_eq!(hello(&[5, 2, 2, 0]), Ok(Some((4, Hello::Five(OPEN)))));
-        assert_eq!(hello(&[5, 2, 1, 2]), Ok(Some((4, Hello::Five(PASSWORD)))));
-        assert_eq!(hello(&[5, 1, 1]), Ok(Some((3, Hello::Five(NO_METHOD)))));
+        assert_eq!(hello(&[5, 2, 2, 0]), Ok(Some((4, SocksGreeting::Five(OPEN)))));
+        assert_eq!(hello(&[5, 2, 1, 2]), Ok(Some((4, SocksGreeting::Five(PASSWORD)))));
+        assert_eq!(hello(&[5, 1, 1]), Ok(Some((3, SocksGreeting::Five(NO_METHOD)))));
         assert_eq!((hello(&[5, 2, 0]), hello(b"GET")), (Ok(None), Err(NoHello::Other(b'G'))));
         assert_eq!(password(b"\x01\x01u\x02pwX"), Ok(Some((6, ()))));
         assert_eq!((password(b"\x01\x01u\x02p"), password(&[5])), (Ok(None), Err(Wrong(1))));
         let four = |bytes: &[u8]| hello(bytes).map(|found| found.map(|(length, _)| length));
         let is = |bytes: &[u8], host, port| {
-            let target = Hello::Four(Request::tcp(host, port));
+            let target = SocksGreeting::Four(TunnelRequest::tcp(host, port));
             assert_eq!(hello(bytes), Ok(Some((bytes.len() - 1, target))), "{bytes:?}");
         };
         is(b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00!", "127.0.0.1", 80);
@@ -389,13 +398,13 @@ mod tests {
         assert_eq!(asked(b"\x05\x01\x00\x03\x04host\x01\xbb"), target("host", 443));
         let six = [&[5, 1, 0, 4][..], &[0; 15], &[1, 0, 22]].concat();
         assert_eq!(asked(&six), target("::1", 22));
-        assert_eq!(asked(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0]), Ok(Some(Asked::Associate)));
+        assert_eq!(asked(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0]), Ok(Some(SocksCommand::Associate)));
         assert_eq!(asked(&[5, 2, 0]), Err(Wrong(7)), "BIND");
         assert_eq!(asked(&[5, 1, 0, 9]), Err(Wrong(8)));
         assert_eq!(asked(b"\x05\x01\x00\x03\x00\x01\xbb"), Err(Wrong(1)));
         assert_eq!(asked(b"\x05\x01\x00\x03\x02a\n\x01\xbb"), Err(Wrong(1)));
         let sent = [0, 0, 0, 1, 9, 9, 9, 9, 0, 53, b'?'];
-        assert_eq!(datagram(&sent), Some((10, Request::udp("9.9.9.9", 53))));
+        assert_eq!(datagram(&sent), Some((10, TunnelRequest::udp("9.9.9.9", 53))));
         assert_eq!(datagram(&[0, 0, 1, 1, 9, 9, 9, 9, 0, 53]), None, "a fragment");
     }
 

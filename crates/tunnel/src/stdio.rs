@@ -2,8 +2,8 @@
 
 use crate::client::Tunnel;
 use crate::pipe;
-use crate::request::Request;
-use narrows_peers::{Error, Kind};
+use crate::request::TunnelRequest;
+use narrows_peers::{Error, ErrorKind};
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy};
 
@@ -13,11 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy};
 /// The target is not reached, or the connection breaks.
 pub async fn run(
     tunnel: &Tunnel,
-    request: &Request,
+    request: &TunnelRequest,
     mut input: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin,
 ) -> Result<(), Error> {
-    let failed = |why: String| Error::new(Kind::Cut, format!("{}: {why}", request.target()));
+    let failed = |why: String| Error::new(ErrorKind::Cut, format!("{}: {why}", request.target()));
     let opened = tunnel.open(request).await.map_err(|why| failed(why.to_string()));
     let (_link, (mut send, mut receive)) = opened?;
     // If the connection is over, the calls below detect it.

@@ -10,15 +10,15 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-pub(crate) struct Path {
+pub(crate) struct TestPath {
     pub at: SocketAddr,
     is_cut: Arc<AtomicBool>,
     moved: Arc<Notify>,
 }
 
-impl Path {
+impl TestPath {
     /// A path to this server; TCP is answered only `with_tcp`.
-    pub(crate) async fn to(far: &Far, with_tcp: bool) -> Path {
+    pub(crate) async fn to(far: &Far, with_tcp: bool) -> TestPath {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (inside, is_cut) = (far.at, Arc::new(AtomicBool::new(false)));
@@ -27,7 +27,7 @@ impl Path {
             tokio::spawn(carry_tcp(listener, inside));
         }
         tokio::spawn(carry(front, inside, is_cut.clone(), moved.clone()));
-        Path { at, is_cut, moved }
+        TestPath { at, is_cut, moved }
     }
 
     /// Blocks UDP in both directions from now on, or ends the block.

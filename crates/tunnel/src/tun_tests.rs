@@ -2,7 +2,7 @@
 
 use crate::both_ends::*;
 use crate::tun::MARK;
-use crate::tun::given::{Given, LENGTH};
+use crate::tun::given::{LENGTH, TunnelAddresses};
 use narrows_base::Duration;
 use narrows_emulator::Namespace;
 use narrows_net::ip_packet::build;
@@ -23,14 +23,14 @@ fn within<F: Future<Output = ()>>(told: impl FnOnce() -> F + Send) {
 }
 
 /// A client's stream, and its address.
-struct Asked {
+struct TunStream {
     connection: Connection,
     send: SendStream,
     receive: ReceiveStream,
     own: IpAddr,
 }
 
-async fn ask(far: &Far) -> Asked {
+async fn ask(far: &Far) -> TunStream {
     let connection = far.hostile(0).await;
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     send.send_all(&MARK).await.unwrap();
@@ -40,12 +40,12 @@ async fn ask(far: &Far) -> Asked {
         at += receive.receive(&mut answer[at..]).await.unwrap();
     }
     assert_eq!(answer[0], 0);
-    let given = Given::read(answer[1..].try_into().unwrap()).unwrap();
+    let given = TunnelAddresses::read(answer[1..].try_into().unwrap()).unwrap();
     assert_eq!(given.far_shown(), "10.66.0.1");
-    Asked { connection, send, receive, own: given.pairs()[0].0 }
+    TunStream { connection, send, receive, own: given.pairs()[0].0 }
 }
 
-impl Asked {
+impl TunStream {
     fn says(&self, bytes: &[u8]) {
         let flow = u32::try_from(self.send.id() / 4).unwrap().to_be_bytes();
         let _ = self.connection.send_message(&[&flow, bytes].concat(), Duration::ZERO);
@@ -136,7 +136,7 @@ fn packets_of_1280_bytes_pass_whatever_a_message_carries() {
         let socket = UdpSocket::bind("10.66.0.1:0").unwrap();
         // The kernel sets "don't fragment" on its own packets; a packet of this length passes with any message size.
         socket.send_to(&[7; 1252], (asked.own, 9)).unwrap();
-        let mut parts = crate::parts::Parts::default();
+        let mut parts = crate::parts::PartialDatagrams::default();
         let whole = loop {
             let message = asked.connection.receive_message().await.unwrap();
             if message[0] & 0x80 == 0 {

@@ -5,15 +5,15 @@ use crate::client::{ClientOptions, NotOpened, Tunnel};
 use crate::dial::{self, Lookup};
 use crate::forward::Forward;
 use crate::limits::ClientLimits;
-use crate::request::{Refusal, Request};
-use crate::server::{Server, ServerOptions};
+use crate::request::{Refusal, TunnelRequest};
+use crate::server::{ServerOptions, TunnelServer};
 use narrows_base::{Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_net::probe::{self, ProbeError, ProbeOptions};
 use narrows_peers::dial::Peer;
-use narrows_peers::learned::{Learned, client};
-use narrows_peers::{Identity, Kind, key};
+use narrows_peers::learned::{LearnedPaths, client};
+use narrows_peers::{ErrorKind, Identity, key};
 use narrows_transport::endpoint::{Permit, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
@@ -64,10 +64,10 @@ async fn each_cause_has_its_line_and_resets_the_connection() {
         ("bad name", 81, Refusal::BadRequest),
         ("a..b", 81, Refusal::NoSuchName),
     ] {
-        let opened = tunnel.open(&Request::tcp(host, at)).await;
+        let opened = tunnel.open(&TunnelRequest::tcp(host, at)).await;
         assert_eq!(opened.err(), Some(NotOpened::Refused(refusal)), "{host}");
         assert_reset(port(&tunnel, host, at).await).await;
-        let line = format!("{}: {refusal}", Request::tcp(host, at).shown());
+        let line = format!("{}: {refusal}", TunnelRequest::tcp(host, at).shown());
         // The log line follows the reset.
         while !told.lock().unwrap().contains(&line) {
             tokio::task::yield_now().await;
@@ -96,10 +96,10 @@ async fn a_name_that_changes_its_answer_gains_nothing() {
         lookup,
     );
     let (tunnel, _) = far.near();
-    let first = tunnel.open(&Request::tcp("evil.test", port)).await.err();
+    let first = tunnel.open(&TunnelRequest::tcp("evil.test", port)).await.err();
     assert!(!matches!(first, None | Some(NotOpened::Refused(Refusal::NotPublic))), "{first:?}");
     assert_eq!(*asked.lock().unwrap(), 1);
-    let second = tunnel.open(&Request::tcp("evil.test", port)).await.err();
+    let second = tunnel.open(&TunnelRequest::tcp("evil.test", port)).await.err();
     assert_eq!(second, Some(NotOpened::Refused(Refusal::NotPublic)));
 }
 
@@ -181,7 +181,10 @@ async fn a_server_for_nobody_or_nothing_does_not_start() {
     let at = "127.0.0.1:0".parse().unwrap();
     let client = Identity::generate().unwrap();
     for (clients, targets) in [(&[][..], &["*:80"][..]), (&[&client], &[])] {
-        assert_eq!(Server::bind(at, options(clients, targets)).err().unwrap().kind, Kind::Input);
+        assert_eq!(
+            TunnelServer::bind(at, options(clients, targets)).err().unwrap().kind,
+            ErrorKind::Input
+        );
     }
 }
 
@@ -207,7 +210,10 @@ async fn an_unlisted_client_ends_with_one_line() {
         tell: Box::new(|_| ()),
     });
     let e = tunnel.keep().await.unwrap_err();
-    assert!(e.kind == Kind::Refused && e.line.contains(&key::text(far.client.public())), "{e}");
+    assert!(
+        e.kind == ErrorKind::Refused && e.line.contains(&key::text(far.client.public())),
+        "{e}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -298,7 +304,7 @@ async fn silent_tcp_connections_keep_no_client_out() {
     let _no_udp = std::net::UdpSocket::bind(at).unwrap();
     let patience = narrows_base::Duration::from_millis(300);
     let (tunnel, _) = far.near_as(Near { patience, ..Near::at(at) });
-    let opened = tunnel.open(&Request::tcp("127.0.0.1", target.port())).await;
+    let opened = tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await;
     let (link, _stream) = opened.unwrap();
     assert!(link.is_over_tcp());
 }
@@ -310,7 +316,7 @@ async fn a_client_has_as_many_flows_as_it_may() {
     let far = far_with(&[&target.to_string()], limits, dial::system());
     let (tunnel, _) = far.near();
     let link = tunnel.link().await.unwrap();
-    let request = Request::udp("127.0.0.1", target.port());
+    let request = TunnelRequest::udp("127.0.0.1", target.port());
     let mut kept = Vec::new();
     for i in 0..5 {
         let (send, mut receive) =
@@ -341,7 +347,7 @@ async fn datagrams_beyond_a_clients_rate_are_lost() {
     let far = far_with(&[&target.to_string()], limits, dial::system());
     let (tunnel, _) = far.near();
     let link = tunnel.link().await.unwrap();
-    let request = Request::udp("127.0.0.1", target.port());
+    let request = TunnelRequest::udp("127.0.0.1", target.port());
     let (send, mut receive) =
         link.ask(&request, &[0, 5, b'q', b'u', b'i', b'e', b't']).await.unwrap();
     assert_eq!(crate::pipe::answer(&mut receive).await.unwrap(), None);
@@ -367,7 +373,7 @@ async fn where_udp_does_not_pass_tcp_carries_the_same() {
     let (tunnel, told) =
         far.near_as(Near { patience: narrows_base::Duration::from_millis(300), ..Near::at(at) });
     let (_link, (mut send, mut receive)) =
-        tunnel.open(&Request::tcp("127.0.0.1", target.port())).await.unwrap();
+        tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await.unwrap();
     let data = vec![7; 400_000];
     let (sent, got) = tokio::join!(send.send_last(&data), receive.receive_all(1_000_000));
     sent.unwrap();
@@ -376,7 +382,7 @@ async fn where_udp_does_not_pass_tcp_carries_the_same() {
     assert_eq!(*told.lock().unwrap(), [line]);
     let link = tunnel.link().await.unwrap();
     let (_send, mut receive) =
-        link.ask(&Request::udp("127.0.0.1", udp.port()), &[0, 1, b'x']).await.unwrap();
+        link.ask(&TunnelRequest::udp("127.0.0.1", udp.port()), &[0, 1, b'x']).await.unwrap();
     assert_eq!(crate::pipe::answer(&mut receive).await, Ok(None));
 }
 
@@ -424,7 +430,7 @@ async fn both_ends_learn_what_they_send_over() {
     let target = target(twice).await;
     let folder = std::env::temp_dir().join(format!("narrows-tunnel-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let file = |name: &str| Arc::new(Learned::at(folder.join(name)));
+    let file = |name: &str| Arc::new(LearnedPaths::at(folder.join(name)));
     let keys = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let (paths, clients) = (file("paths.toml"), file("clients.toml"));
     let far = far_learning(
@@ -438,14 +444,14 @@ async fn both_ends_learn_what_they_send_over() {
     let learned = Some((paths.clone(), "to here".to_string()));
     let (tunnel, _) = far.near_as(Near { learned, ..Near::at(far.at) });
     let (link, (mut send, mut receive)) =
-        tunnel.open(&Request::tcp("127.0.0.1", target.port())).await.unwrap();
+        tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await.unwrap();
     let data = vec![7; 2_000_000];
     let (sent, got) = tokio::join!(send.send_last(&data), receive.receive_all(5_000_000));
     sent.unwrap();
     assert_eq!(got.unwrap().len(), 4_000_000);
     drop(link);
     tunnel.leave();
-    let rate = |learned: &Learned, place: &str| learned.get(place).unwrap()?.path.rate;
+    let rate = |learned: &LearnedPaths, place: &str| learned.get(place).unwrap()?.path.rate;
     assert!(rate(&paths, "to here").is_some());
     let place = client(far.client.public(), "127.0.0.1".parse().unwrap());
     while rate(&clients, &place).is_none() {

@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use narrows_wire::cookie::Cookie;
-use narrows_wire::packet::Packet;
+use narrows_wire::packet::ParsedPacket;
 use narrows_wire::{
     ClientHandshake, ConnectionId, Established, Hello, Params, Sealer, ServerHandshake, StaticKey,
     Suite,
@@ -17,12 +17,14 @@ fn ends(suite: Suite) -> (Established, Established) {
     let (a, b) = (StaticKey::new([1; 32]).unwrap(), StaticKey::new([2; 32]).unwrap());
     let mut client = ClientHandshake::new(suite, [0; 16], &Cookie([0; 36]), &a, [3; 32]).unwrap();
     let start = client.start().to_vec();
-    let Ok(Packet::Start(start)) = Packet::read(&start) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(&start) else { panic!("no START") };
     let mut server = ServerHandshake::new(&start, &b, [4; 32], &hello).unwrap();
     let echo = server.start_echo().to_vec();
-    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no START-ECHO") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(&echo) else {
+        panic!("no START-ECHO")
+    };
     let (at_client, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
-    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let Ok(ParsedPacket::Finish(finish)) = ParsedPacket::read(&finish) else { panic!("no FINISH") };
     (at_client, server.on_finish(&finish).unwrap())
 }
 

@@ -1,6 +1,6 @@
 //! Names of application protocols, as the handshake carries them (ALPN, RFC 7301).
 
-use crate::bytes::{BufferFull, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, ByteReader, Malformed, Sink};
 use std::fmt;
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ impl ApplicationProtocols {
 
     /// Reads a list as [`write`](Self::write) writes it; its length in bytes is that of the parameter.
     pub(crate) fn read(value: &[u8]) -> Result<ApplicationProtocols, Malformed> {
-        let mut source = Source::new(value);
+        let mut source = ByteReader::new(value);
         let mut names = Vec::new();
         while !source.is_empty() {
             let length = usize::from(source.byte()?);

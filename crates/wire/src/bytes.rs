@@ -52,14 +52,14 @@ pub const fn varint_len(value: u64) -> usize {
 
 /// Reads bytes from the front of a slice.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a>(&'a [u8]);
+pub struct ByteReader<'a>(&'a [u8]);
 
 const SHORT: Malformed = Malformed::new("it ends too early");
 
-impl<'a> Source<'a> {
+impl<'a> ByteReader<'a> {
     /// Reads from these bytes.
-    pub fn new(bytes: &'a [u8]) -> Source<'a> {
-        Source(bytes)
+    pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader(bytes)
     }
     /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
@@ -216,7 +216,7 @@ mod tests {
             (&[0x40, 0x25], 37),
         ];
         for (bytes, value) in examples {
-            assert_eq!(Source::new(bytes).varint(), Ok(value));
+            assert_eq!(ByteReader::new(bytes).varint(), Ok(value));
         }
         let mut buffer = [0; 8];
         assert_eq!(Sink::new(&mut buffer).varint(MAX_VARINT + 1), Err(BufferFull));
@@ -232,10 +232,10 @@ mod tests {
             prop_assert_eq!(sink.varint(value).is_ok(), length <= room);
             prop_assert_eq!(sink.used(), if length <= room { length } else { 0 });
             if length <= room {
-                let mut source = Source::new(&buffer[..length]);
+                let mut source = ByteReader::new(&buffer[..length]);
                 prop_assert_eq!(source.varint(), Ok(value));
                 prop_assert!(source.is_empty());
-                prop_assert!(Source::new(&buffer[..length - 1]).varint().is_err());
+                prop_assert!(ByteReader::new(&buffer[..length - 1]).varint().is_err());
             }
         }
     }

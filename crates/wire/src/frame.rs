@@ -3,7 +3,7 @@
 //! The first byte is the type. 0x80 to 0xff is STREAM; 0x40 to 0x7f are extensions, which begin
 //! with a length: unknown ones are skipped. Any other unknown type ends the connection.
 
-use crate::bytes::{MAX_VARINT, Malformed, Sink, Source};
+use crate::bytes::{ByteReader, MAX_VARINT, Malformed, Sink};
 use crate::prelude::Prelude;
 use crate::report::{Report, read_feedback};
 
@@ -17,7 +17,7 @@ pub const SKIPPED: u8 = 0x43;
 
 /// Reads an extension whose content is one number; `None` if it is malformed.
 pub fn number(body: &[u8]) -> Option<u64> {
-    Source::new(body).varint().ok()
+    ByteReader::new(body).varint().ok()
 }
 /// Encodes an extension's content that is one number; empty above 2^62 - 1.
 pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
@@ -45,7 +45,7 @@ pub const REPORT_SPACING: u8 = 0x47;
 /// The extension by which a server gives a client an address token ([`crate::token`]) for its next handshake.
 pub const TOKEN: u8 = 0x48;
 
-/// Extension: the XOR of the frames of earlier packets, as [`Repair`](crate::Repair) reads it, from which a lost one is
+/// Extension: the XOR of the frames of earlier packets, as [`RepairFields`](crate::RepairFields) reads it, from which a lost one is
 /// rebuilt.
 pub const REPAIR: u8 = 0x49;
 
@@ -184,7 +184,7 @@ pub enum Frame<'a> {
 
 /// Iterates over the frames of a payload; ends after an error.
 #[derive(Clone, Debug)]
-pub struct Frames<'a>(Source<'a>);
+pub struct Frames<'a>(ByteReader<'a>);
 
 impl<'a> Frames<'a> {
     /// Reads the prelude of an opened payload, and returns it with the frames behind it.
@@ -192,7 +192,7 @@ impl<'a> Frames<'a> {
     /// # Errors
     /// The prelude is truncated.
     pub fn read(payload: &'a [u8]) -> Result<(Prelude, Frames<'a>), Malformed> {
-        let mut source = Source::new(payload);
+        let mut source = ByteReader::new(payload);
         let prelude = Prelude::read(&mut source)?;
         Ok((prelude, Frames(source)))
     }
@@ -204,7 +204,7 @@ impl<'a> Frames<'a> {
 
     /// Frames without a prelude, as in an EARLY-START.
     pub fn bare(bytes: &'a [u8]) -> Frames<'a> {
-        Frames(Source::new(bytes))
+        Frames(ByteReader::new(bytes))
     }
 }
 
@@ -217,7 +217,7 @@ impl<'a> Iterator for Frames<'a> {
         }
         let frame = read(&mut self.0);
         if frame.is_err() {
-            self.0 = Source::new(&[]);
+            self.0 = ByteReader::new(&[]);
         }
         Some(frame)
     }
@@ -225,7 +225,7 @@ impl<'a> Iterator for Frames<'a> {
 
 impl std::iter::FusedIterator for Frames<'_> {}
 
-fn read<'a>(source: &mut Source<'a>) -> Result<Frame<'a>, Malformed> {
+fn read<'a>(source: &mut ByteReader<'a>) -> Result<Frame<'a>, Malformed> {
     let first = source.byte()?;
     Ok(match first {
         kind::STREAM.. => return stream(first, source),
@@ -268,7 +268,7 @@ fn read<'a>(source: &mut Source<'a>) -> Result<Frame<'a>, Malformed> {
 }
 
 #[inline]
-fn stream<'a>(first: u8, source: &mut Source<'a>) -> Result<Frame<'a>, Malformed> {
+fn stream<'a>(first: u8, source: &mut ByteReader<'a>) -> Result<Frame<'a>, Malformed> {
     let id = match first & kind::ID {
         kind::ID => source.varint()?,
         small => u64::from(small),

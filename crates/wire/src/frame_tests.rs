@@ -1,8 +1,8 @@
 use super::*;
 use crate::bytes::{BufferFull, Sink};
-use crate::header::{ConnectionId, Header};
+use crate::header::{ConnectionId, ShortHeader};
 use crate::packet::TAG_BYTES;
-use crate::report::{self, Reason, Run};
+use crate::report::{self, PacketRun, ReportReason};
 use crate::writer::FrameWriter;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,15 +23,13 @@ struct Draw {
     flag: bool,
     reason: u8,
     bytes: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<PacketRun>,
 }
 
 fn draw() -> impl Strategy<Value = Draw> {
     let run =
-        (1u64..1 << 40, 1u64..1 << 40, any::<bool>(), 0u32..40).prop_map(|(a, m, radio, s)| Run {
-            arrived: (a >> s).max(1),
-            missing: (m >> s).max(1),
-            radio,
+        (1u64..1 << 40, 1u64..1 << 40, any::<bool>(), 0u32..40).prop_map(|(a, m, radio, s)| {
+            PacketRun { arrived: (a >> s).max(1), missing: (m >> s).max(1), radio }
         });
     (
         0u8..17,
@@ -61,9 +59,12 @@ impl Draw {
             1 => Frame::Ping,
             2 => {
                 let runs = report::runs(space, self.runs.iter().copied());
-                let reason =
-                    [Reason::Regular, Reason::Cumulative, Reason::Missing, Reason::Selective]
-                        [usize::from(self.reason)];
+                let reason = [
+                    ReportReason::Regular,
+                    ReportReason::Cumulative,
+                    ReportReason::Missing,
+                    ReportReason::Selective,
+                ][usize::from(self.reason)];
                 Frame::Report(Report {
                     // High enough for all runs.
                     reason,
@@ -194,9 +195,9 @@ proptest! {
 #[test]
 fn a_vector_is_runs_from_the_top() {
     let mut space = [0; 600];
-    let list = [Run { arrived: 6, missing: 1, radio: true }];
+    let list = [PacketRun { arrived: 6, missing: 1, radio: true }];
     let report = Report {
-        reason: Reason::Missing,
+        reason: ReportReason::Missing,
         highest: 10,
         echo: 5,
         delay: 0,
@@ -225,7 +226,7 @@ fn header_and_seal_take_at_most_36_bytes() {
         (6, (1 << 40) - 1, u64::from(u32::MAX), u64::from(u32::MAX) - 65_535),
     ] {
         let header =
-            Header::new(ConnectionId(u32::MAX), false, number, least_unacked.checked_sub(1));
+            ShortHeader::new(ConnectionId(u32::MAX), false, number, least_unacked.checked_sub(1));
         let mut datagram = [0; 1472];
         let prelude = Prelude::new(narrows_base::Time::from_secs_f64(1e5), number, least_unacked);
         let mut writer =

@@ -3,7 +3,7 @@
 use crate::cookie::CookieSecrets;
 use crate::header::ConnectionId;
 use crate::noise::{ClientHandshake, Established, HandshakeError, ServerHandshake, StaticKey};
-use crate::packet::{self, Packet, TAG_BYTES};
+use crate::packet::{self, ParsedPacket, TAG_BYTES};
 use crate::params::{Hello, Params};
 use crate::{Frame, FrameWriter, Frames, Prelude, Sealer, Suite, VERSION};
 use narrows_base::Time;
@@ -26,17 +26,25 @@ fn opened(suite: Suite) -> ClientHandshake {
     let secrets = CookieSecrets::new(&[7; 32]);
     let now = Time::from_secs_f64(50.0);
     let syn = packet::syn(VERSION, &NONCE);
-    let Ok(Packet::Syn { version, nonce }) = Packet::read(&syn) else { panic!("no SYN") };
+    let Ok(ParsedPacket::Syn { version, nonce }) = ParsedPacket::read(&syn) else {
+        panic!("no SYN")
+    };
     let echo = packet::syn_echo(&nonce, &secrets.create(now, client, &nonce, version));
-    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::SynEcho { nonce, cookie }) = ParsedPacket::read(&echo) else {
+        panic!("no echo")
+    };
     let handshake = ClientHandshake::new(suite, nonce, &cookie, &key(1), [3; 32]).unwrap();
-    let Ok(Packet::Start(start)) = Packet::read(handshake.start()) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(handshake.start()) else {
+        panic!("no START")
+    };
     assert!(secrets.is_valid(now, client, &start.nonce, VERSION, &start.cookie));
     handshake
 }
 
 fn answered(start: &[u8]) -> Result<ServerHandshake, HandshakeError> {
-    let Ok(Packet::Start(start)) = Packet::read(start) else { return Err(HandshakeError::NotOurs) };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(start) else {
+        return Err(HandshakeError::NotOurs);
+    };
     ServerHandshake::new(&start, &key(2), [4; 32], &hello(0x5e))
 }
 
@@ -45,7 +53,7 @@ fn client_reads(
     echo: &[u8],
     pin: &StaticKey,
 ) -> Result<(Established, Vec<u8>), HandshakeError> {
-    let Ok(Packet::StartEcho(echo)) = Packet::read(echo) else {
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(echo) else {
         return Err(HandshakeError::NotOurs);
     };
     client.on_start_echo(&echo, &hello(0xc1), |key| key == pin.public())
@@ -55,7 +63,7 @@ fn server_reads(
     server: &mut ServerHandshake,
     finish: &[u8],
 ) -> Result<Established, HandshakeError> {
-    let Ok(Packet::Finish(finish)) = Packet::read(finish) else {
+    let Ok(ParsedPacket::Finish(finish)) = ParsedPacket::read(finish) else {
         return Err(HandshakeError::NotOurs);
     };
     server.on_finish(&finish)
@@ -126,7 +134,7 @@ fn a_repeated_start_has_the_same_answer() {
 fn a_server_with_another_key_learns_nothing_and_stops_nothing() {
     let mut client = opened(Suite::Aes256Gcm);
     let start = client.start().to_vec();
-    let Ok(Packet::Start(read)) = Packet::read(&start) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(read)) = ParsedPacket::read(&start) else { panic!("no START") };
     let impostor = ServerHandshake::new(&read, &key(66), [6; 32], &hello(6)).unwrap();
     let refused = client_reads(&mut client, impostor.start_echo(), &key(2)).unwrap_err();
     assert_eq!(refused, HandshakeError::KeyRefused(*key(66).public()));

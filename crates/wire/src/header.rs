@@ -9,7 +9,7 @@
 //!
 //! Packet numbers are truncated and recovered as in RFC 9000 appendix A.2 and A.3.
 
-use crate::bytes::{MAX_VARINT, Malformed, Source};
+use crate::bytes::{ByteReader, MAX_VARINT, Malformed};
 
 pub use narrows_base::replay::MAX_PACKET_NUMBER;
 
@@ -28,7 +28,7 @@ pub struct ConnectionId(pub u32);
 
 /// A short packet's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct ShortHeader {
     /// The receiver's id of the connection.
     pub connection: ConnectionId,
     /// The sender's key phase.
@@ -41,13 +41,18 @@ pub struct Header {
     pub number: u32,
 }
 
-impl Header {
+impl ShortHeader {
     /// The header of packet `number`. `acked` is the highest acknowledged packet number, if any. Its random bits are
     /// zero.
-    pub fn new(connection: ConnectionId, phase: bool, number: u64, acked: Option<u64>) -> Header {
+    pub fn new(
+        connection: ConnectionId,
+        phase: bool,
+        number: u64,
+        acked: Option<u64>,
+    ) -> ShortHeader {
         let wide = is_wide(number, acked);
         let mask = if wide { u32::MAX } else { 0x00ff_ffff };
-        Header { connection, phase, wide, random: 0, number: number as u32 & mask }
+        ShortHeader { connection, phase, wide, random: 0, number: number as u32 & mask }
     }
 
     /// Bytes on the wire: 8 or 9.
@@ -61,7 +66,7 @@ impl Header {
         false
     }
 
-    /// The first [`len`](Header::len) bytes of the array.
+    /// The first [`len`](ShortHeader::len) bytes of the array.
     #[inline]
     pub fn bytes(&self) -> [u8; 9] {
         let [a, b, c, d] = self.connection.0.to_be_bytes();
@@ -76,8 +81,8 @@ impl Header {
     /// # Errors
     /// Truncated, or a long packet.
     #[inline]
-    pub fn read(datagram: &[u8]) -> Result<Header, Malformed> {
-        let mut source = Source::new(datagram);
+    pub fn read(datagram: &[u8]) -> Result<ShortHeader, Malformed> {
+        let mut source = ByteReader::new(datagram);
         let first = source.byte()?;
         if first & LONG != 0 {
             return Err(Malformed::new("a long packet in place of a data packet"));
@@ -85,7 +90,13 @@ impl Header {
         let connection = ConnectionId(source.u32()?);
         let wide = first & WIDE != 0;
         let number = source.number(if wide { 4 } else { 3 })? as u32;
-        Ok(Header { connection, phase: first & PHASE != 0, wide, random: first & RANDOM, number })
+        Ok(ShortHeader {
+            connection,
+            phase: first & PHASE != 0,
+            wide,
+            random: first & RANDOM,
+            number,
+        })
     }
 
     /// The full packet number, if the highest authenticated number is `highest` (RFC 9000 appendix
@@ -121,7 +132,7 @@ mod tests {
     /// RFC 9000 appendix A.3's example, with a window of 24 bits instead of 16.
     #[test]
     fn the_nearest_number_is_meant() {
-        let header = Header::new(ConnectionId(1), false, 0x9b32, None);
+        let header = ShortHeader::new(ConnectionId(1), false, 0x9b32, None);
         assert_eq!(header.complete(Some(0xa82f_30ea)), 0xa800_9b32);
         assert_eq!(header.complete(None), 0x9b32);
         assert_eq!(header.complete(Some(0xffff_fff0)), 0x1_0000_9b32);
@@ -137,8 +148,8 @@ mod tests {
         ) {
             let number = number >> shift;
             let acked = number.checked_sub(back + 1);
-            let header = Header { random, ..Header::new(ConnectionId(7), true, number, acked) };
-            prop_assert_eq!(Header::read(&header.bytes()[..header.len()]), Ok(header));
+            let header = ShortHeader { random, ..ShortHeader::new(ConnectionId(7), true, number, acked) };
+            prop_assert_eq!(ShortHeader::read(&header.bytes()[..header.len()]), Ok(header));
             // The receiver has at least the acknowledged packet.
             let lowest = acked.map_or(0, |a| a + 1);
             let highest = lowest + ((number - lowest) as f64 * seen) as u64;
@@ -150,7 +161,7 @@ mod tests {
 
         #[test]
         fn anything_is_a_header_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..12), highest in any::<u64>()) {
-            if let Ok(header) = Header::read(&bytes) {
+            if let Ok(header) = ShortHeader::read(&bytes) {
                 let _ = header.complete(Some(highest));
                 prop_assert_eq!(&header.bytes()[..header.len()], &bytes[..header.len()]);
             }

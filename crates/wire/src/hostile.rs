@@ -7,13 +7,14 @@ use crate::packet::TAG_BYTES;
 use crate::report::{MAX_RUNS, runs};
 use crate::seal::receipt_nonce;
 use crate::{
-    Established, Frame, FrameWriter, Frames, Opener, Prelude, Reason, Report, Run, Sealer,
+    Established, Frame, FrameWriter, Frames, Opener, PacketRun, Prelude, Report, ReportReason,
+    Sealer,
 };
 use narrows_base::Time;
 use std::collections::BTreeMap;
 
 /// The other end of a connection: keys, packet numbers, and frames that need not be true.
-pub struct Peer {
+pub struct HostilePeer {
     sealer: Sealer,
     opener: Opener,
     next: u64,
@@ -28,11 +29,11 @@ pub struct Peer {
     offset: u64,
 }
 
-impl Peer {
+impl HostilePeer {
     /// A peer with the keys of a handshake in which it was the client or the server.
-    pub fn new(established: Established, is_client: bool) -> Peer {
+    pub fn new(established: Established, is_client: bool) -> HostilePeer {
         let Established { sealer, opener, .. } = established;
-        Peer {
+        HostilePeer {
             sealer,
             opener,
             next: 0,
@@ -108,7 +109,7 @@ impl Peer {
     /// A report of received packets. `lie` chooses its false part: packets that never arrived, too few packets, marks,
     /// delays.
     pub fn report(&mut self, now: Time, lie: u8) -> Vec<u8> {
-        let mut list: Vec<Run> = Vec::new();
+        let mut list: Vec<PacketRun> = Vec::new();
         let mut below: Option<u64> = None;
         for number in self.came.range(self.floor..).rev().map(|came| came.0) {
             match (below, list.last_mut()) {
@@ -118,9 +119,9 @@ impl Peer {
                     if list.len() == MAX_RUNS {
                         break;
                     }
-                    list.push(Run { arrived: 1, missing: 0, radio: false });
+                    list.push(PacketRun { arrived: 1, missing: 0, radio: false });
                 }
-                _ => list.push(Run { arrived: 1, missing: 0, radio: false }),
+                _ => list.push(PacketRun { arrived: 1, missing: 0, radio: false }),
             }
             below = Some(*number);
         }
@@ -144,7 +145,7 @@ impl Peer {
         }
         if highest + 1 < list.iter().map(|run| run.arrived + run.missing).sum() {
             list.truncate(1);
-            list[0] = Run { arrived: 1, missing: 0, radio: false };
+            list[0] = PacketRun { arrived: 1, missing: 0, radio: false };
         }
         // It has no nonces of packets that never arrived.
         let (mut nonce_sum, mut to) = (0, highest + 1);
@@ -156,7 +157,7 @@ impl Peer {
         let mut bytes = [0; 16 * MAX_RUNS + 4];
         let feedback = [lie; 16];
         let frame = Frame::Report(Report {
-            reason: Reason::Regular,
+            reason: ReportReason::Regular,
             highest,
             echo: if lie >> 4 == 7 { u32::from(lie) } else { self.stamp },
             delay: report_delay,

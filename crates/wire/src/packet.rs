@@ -5,9 +5,9 @@
 //! version.
 
 use crate::VERSION;
-use crate::bytes::{Malformed, Source};
+use crate::bytes::{ByteReader, Malformed};
 use crate::cookie::{COOKIE_BYTES, Cookie};
-use crate::header::{ConnectionId, Header, LONG};
+use crate::header::{ConnectionId, LONG, ShortHeader};
 use crate::keys::Suite;
 
 /// Minimum length of a SYN, so that no response to it is longer.
@@ -47,7 +47,7 @@ pub type Nonce = [u8; 16];
 
 /// A parsed datagram. Its content is not authenticated yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Packet<'a> {
+pub enum ParsedPacket<'a> {
     /// A client requests a cookie. The only packet that is parsed in any version; a START of another version is
     /// parsed as a SYN.
     Syn {
@@ -93,7 +93,7 @@ pub enum Packet<'a> {
         nonce: Nonce,
     },
     /// Sealed data.
-    Short(Header),
+    Short(ShortHeader),
 }
 
 /// The fields of a START.
@@ -140,27 +140,27 @@ impl Versions<'_> {
     }
 }
 
-impl<'a> Packet<'a> {
+impl<'a> ParsedPacket<'a> {
     /// Parses a datagram.
     ///
     /// # Errors
     /// It is not of this format, or of another version and not a SYN.
-    pub fn read(datagram: &'a [u8]) -> Result<Packet<'a>, Malformed> {
-        let mut source = Source::new(datagram);
+    pub fn read(datagram: &'a [u8]) -> Result<ParsedPacket<'a>, Malformed> {
+        let mut source = ByteReader::new(datagram);
         let first = source.byte()?;
         if first & LONG == 0 {
-            let header = Header::read(datagram)?;
+            let header = ShortHeader::read(datagram)?;
             if datagram.len() < header.len() + TAG_BYTES {
                 return Err(Malformed::new("a data packet without a seal"));
             }
-            return Ok(Packet::Short(header));
+            return Ok(ParsedPacket::Short(header));
         }
         let version = source.u32()?;
         if first == SYN {
             if datagram.len() < SYN_BYTES {
                 return Err(Malformed::new("a SYN below 64 bytes"));
             }
-            return Ok(Packet::Syn { version, nonce: source.array()? });
+            return Ok(ParsedPacket::Syn { version, nonce: source.array()? });
         }
         if datagram.len() > MAX_LONG_BYTES {
             return Err(Malformed::new("a handshake packet above 1200 bytes"));
@@ -172,11 +172,11 @@ impl<'a> Packet<'a> {
                 return Err(Malformed::new("a VERSION lists 1 to 8 versions"));
             }
             let spoken = Versions(source.take(4 * count)?);
-            return ended(source, Packet::Version { refused: version, nonce, spoken });
+            return ended(source, ParsedPacket::Version { refused: version, nonce, spoken });
         }
         if first == START && version != VERSION && datagram.len() >= START_BYTES {
             source.byte()?;
-            return Ok(Packet::Syn { version, nonce: source.array()? });
+            return Ok(ParsedPacket::Syn { version, nonce: source.array()? });
         }
         if version != VERSION {
             return Err(Malformed::new("another version than the one spoken"));
@@ -185,38 +185,38 @@ impl<'a> Packet<'a> {
             SYN_ECHO => {
                 let nonce = source.array()?;
                 let cookie = Cookie(source.array()?);
-                ended(source, Packet::SynEcho { nonce, cookie })
+                ended(source, ParsedPacket::SynEcho { nonce, cookie })
             }
             START => {
                 let start = start(datagram, &mut source, 32)?;
-                ended(source, Packet::Start(start))
+                ended(source, ParsedPacket::Start(start))
             }
             EARLY_START if datagram.len() < EARLY_START_BYTES => {
                 Err(Malformed::new("an EARLY-START below 1200 bytes"))
             }
             EARLY_START => {
                 let start = start(datagram, &mut source, EARLY_START_BYTES - START_CLEAR_BYTES)?;
-                ended(source, Packet::EarlyStart(start))
+                ended(source, ParsedPacket::EarlyStart(start))
             }
             EARLY_ECHO => {
                 let nonce = source.array()?;
-                Ok(Packet::EarlyEcho(StartEcho { nonce, noise: sealed(source, 48)? }))
+                Ok(ParsedPacket::EarlyEcho(StartEcho { nonce, noise: sealed(source, 48)? }))
             }
             START_ECHO => {
                 let nonce = source.array()?;
-                Ok(Packet::StartEcho(StartEcho { nonce, noise: sealed(source, 96)? }))
+                Ok(ParsedPacket::StartEcho(StartEcho { nonce, noise: sealed(source, 96)? }))
             }
             FINISH => {
                 let connection = ConnectionId(source.u32()?);
-                Ok(Packet::Finish(Finish { connection, noise: sealed(source, 64)? }))
+                Ok(ParsedPacket::Finish(Finish { connection, noise: sealed(source, 64)? }))
             }
             RESET => {
                 let token = source.array()?;
-                ended(source, Packet::Reset { token })
+                ended(source, ParsedPacket::Reset { token })
             }
             BUSY => {
                 let nonce = source.array()?;
-                ended(source, Packet::Busy { nonce })
+                ended(source, ParsedPacket::Busy { nonce })
             }
             _ => Err(Malformed::new("an unknown type of long packet")),
         }
@@ -226,7 +226,7 @@ impl<'a> Packet<'a> {
 /// Reads the fields after the version, with a Noise message of `noise` bytes.
 fn start<'a>(
     datagram: &'a [u8],
-    source: &mut Source<'a>,
+    source: &mut ByteReader<'a>,
     noise: usize,
 ) -> Result<Start<'a>, Malformed> {
     let suite =
@@ -238,11 +238,14 @@ fn start<'a>(
     Ok(Start { suite, nonce, cookie, clear, noise })
 }
 
-fn ended<'a>(source: Source<'a>, packet: Packet<'a>) -> Result<Packet<'a>, Malformed> {
+fn ended<'a>(
+    source: ByteReader<'a>,
+    packet: ParsedPacket<'a>,
+) -> Result<ParsedPacket<'a>, Malformed> {
     if source.is_empty() { Ok(packet) } else { Err(Malformed::new("bytes after its end")) }
 }
 
-fn sealed(source: Source<'_>, least: usize) -> Result<&[u8], Malformed> {
+fn sealed(source: ByteReader<'_>, least: usize) -> Result<&[u8], Malformed> {
     if source.rest().len() < least {
         return Err(Malformed::new("a handshake message is cut off"));
     }

@@ -7,7 +7,7 @@ fn examples() -> Vec<Vec<u8>> {
     let cookie = Cookie([9; COOKIE_BYTES]);
     let mut start = start_clear(Suite::Aes256Gcm, &nonce, &cookie);
     start.extend_from_slice(&[3; 32]);
-    let header = Header::new(ConnectionId(5), true, 1 << 30, None);
+    let header = ShortHeader::new(ConnectionId(5), true, 1 << 30, None);
     let mut short = header.bytes()[..header.len()].to_vec();
     short.extend_from_slice(&[1; 40]);
     vec![
@@ -39,9 +39,9 @@ fn no_answer_to_a_syn_is_longer_than_the_syn() {
     assert!(syn_echo(&nonce, &cookie).len() <= SYN_BYTES);
     assert!(version(9, &nonce, &[0; 100]).len() <= SYN_BYTES);
     let syn = syn(VERSION, &nonce);
-    assert!(Packet::read(&syn).is_ok());
+    assert!(ParsedPacket::read(&syn).is_ok());
     for length in 0..SYN_BYTES {
-        assert!(Packet::read(&syn[..length]).is_err(), "a SYN of {length} bytes");
+        assert!(ParsedPacket::read(&syn[..length]).is_err(), "a SYN of {length} bytes");
     }
     // A RESET responds to data packets; even the shortest is longer.
     const { assert!(RESET_BYTES < 8 + TAG_BYTES) };
@@ -52,15 +52,15 @@ fn no_answer_to_a_syn_is_longer_than_the_syn() {
 #[test]
 fn every_prefix_and_every_corrupt_byte_is_something_or_an_error() {
     for packet in examples() {
-        assert!(Packet::read(&packet).is_ok(), "{packet:02x?}");
+        assert!(ParsedPacket::read(&packet).is_ok(), "{packet:02x?}");
         for length in 0..packet.len() {
-            let _ = Packet::read(&packet[..length]);
+            let _ = ParsedPacket::read(&packet[..length]);
         }
         for at in 0..packet.len() {
             for byte in 0..=255 {
                 let mut corrupt = packet.clone();
                 corrupt[at] = byte;
-                if let Ok(Packet::Version { spoken, .. }) = Packet::read(&corrupt) {
+                if let Ok(ParsedPacket::Version { spoken, .. }) = ParsedPacket::read(&corrupt) {
                     assert!(spoken.iter().count() <= MAX_VERSIONS);
                 }
             }
@@ -73,10 +73,13 @@ fn only_a_syn_or_a_start_of_another_version_is_read() {
     let strange = 0x0a0b_0c0d;
     let mut packet = syn(strange, &[2; 16]);
     packet.extend_from_slice(&[0xff; 1400]);
-    assert_eq!(Packet::read(&packet), Ok(Packet::Syn { version: strange, nonce: [2; 16] }));
+    assert_eq!(
+        ParsedPacket::read(&packet),
+        Ok(ParsedPacket::Syn { version: strange, nonce: [2; 16] })
+    );
     for (kind, mut packet) in examples().into_iter().enumerate() {
         packet[4] ^= 1;
-        let read = Packet::read(&packet);
+        let read = ParsedPacket::read(&packet);
         // SYN, START and VERSION name versions; a data packet does not.
         assert_eq!(read.is_ok(), [0, 2, 5, 8].contains(&kind), "{kind}: {read:?}");
     }
@@ -95,25 +98,25 @@ proptest! {
         let cookie = Cookie(bytes);
         let suite = if chacha { Suite::ChaCha20Poly1305 } else { Suite::Aes256Gcm };
         let packet = syn(id, &nonce);
-        prop_assert_eq!(Packet::read(&packet), Ok(Packet::Syn { version: id, nonce }));
+        prop_assert_eq!(ParsedPacket::read(&packet), Ok(ParsedPacket::Syn { version: id, nonce }));
         let packet = syn_echo(&nonce, &cookie);
-        prop_assert_eq!(Packet::read(&packet), Ok(Packet::SynEcho { nonce, cookie }));
+        prop_assert_eq!(ParsedPacket::read(&packet), Ok(ParsedPacket::SynEcho { nonce, cookie }));
         let mut start = start_clear(suite, &nonce, &cookie);
         start.extend_from_slice(&noise[..32]);
         let expected = Start { suite, nonce, cookie, clear: &start[..58], noise: &noise[..32] };
-        prop_assert_eq!(Packet::read(&start), Ok(Packet::Start(expected)));
+        prop_assert_eq!(ParsedPacket::read(&start), Ok(ParsedPacket::Start(expected)));
         let echo = start_echo(&nonce, &noise);
-        prop_assert_eq!(Packet::read(&echo), Ok(Packet::StartEcho(StartEcho { nonce, noise: &noise })));
+        prop_assert_eq!(ParsedPacket::read(&echo), Ok(ParsedPacket::StartEcho(StartEcho { nonce, noise: &noise })));
         let connection = ConnectionId(id);
         let last = finish(connection, &noise);
-        prop_assert_eq!(Packet::read(&last), Ok(Packet::Finish(Finish { connection, noise: &noise })));
+        prop_assert_eq!(ParsedPacket::read(&last), Ok(ParsedPacket::Finish(Finish { connection, noise: &noise })));
         let packet = reset(&nonce);
-        prop_assert_eq!(Packet::read(&packet), Ok(Packet::Reset { token: nonce }));
+        prop_assert_eq!(ParsedPacket::read(&packet), Ok(ParsedPacket::Reset { token: nonce }));
         let packet = busy(&nonce);
-        prop_assert_eq!(Packet::read(&packet), Ok(Packet::Busy { nonce }));
+        prop_assert_eq!(ParsedPacket::read(&packet), Ok(ParsedPacket::Busy { nonce }));
         let list = version(id, &nonce, &versions);
-        match Packet::read(&list) {
-            Ok(Packet::Version { refused, nonce: n, spoken }) => {
+        match ParsedPacket::read(&list) {
+            Ok(ParsedPacket::Version { refused, nonce: n, spoken }) => {
                 prop_assert_eq!((refused, n), (id, nonce));
                 prop_assert_eq!(spoken.iter().collect::<Vec<_>>(), versions);
             }
@@ -123,10 +126,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_something_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..1300), kind in 0x80u8..0x90) {
-        let _ = Packet::read(&bytes);
+        let _ = ParsedPacket::read(&bytes);
         let mut long = vec![kind];
         long.extend_from_slice(&VERSION.to_be_bytes());
         long.extend_from_slice(&bytes);
-        let _ = Packet::read(&long);
+        let _ = ParsedPacket::read(&long);
     }
 }

@@ -8,7 +8,7 @@
 //! kinds are skipped; an absent kind means 0, or an empty list.
 
 use crate::application::ApplicationProtocols;
-use crate::bytes::{BufferFull, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, ByteReader, Malformed, Sink};
 use crate::header::ConnectionId;
 
 /// The most bytes of a hello.
@@ -114,7 +114,7 @@ impl Hello {
         if bytes.len() > MAX_HELLO_BYTES {
             return Err(Malformed::new("parameters above 512 bytes"));
         }
-        let mut source = Source::new(bytes);
+        let mut source = ByteReader::new(bytes);
         let connection = ConnectionId(source.u32()?);
         let mut p = Params::default();
         let mut last = 0;
@@ -160,7 +160,7 @@ fn write_number(sink: &mut Sink<'_>, kind: u8, number: u64) -> Result<(), Buffer
 }
 
 fn whole(value: &[u8]) -> Result<u64, Malformed> {
-    let mut source = Source::new(value);
+    let mut source = ByteReader::new(value);
     let number = source.varint()?;
     if source.is_empty() { Ok(number) } else { Err(WRONG) }
 }

@@ -8,7 +8,7 @@
 //! distance, subtracted from the packet's own number, gives the sender's lowest number that is neither acknowledged nor
 //! declared lost.
 
-use crate::bytes::{BufferFull, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, ByteReader, Malformed, Sink};
 use narrows_base::Time;
 
 /// Minimum length of a prelude and so of a payload.
@@ -52,7 +52,7 @@ impl Prelude {
         number.saturating_sub(u64::from(self.distance))
     }
 
-    pub(crate) fn read(source: &mut Source<'_>) -> Result<Prelude, Malformed> {
+    pub(crate) fn read(source: &mut ByteReader<'_>) -> Result<Prelude, Malformed> {
         let word = source.u32()?;
         let distance = source.number([0, 1, 2, 4][(word >> 30) as usize & 3])? as u32;
         Ok(Prelude { stamp: word % STAMPS, distance })
@@ -104,7 +104,7 @@ mod tests {
             let mut sink = Sink::new(&mut buffer);
             prelude.write(&mut sink).unwrap();
             prop_assert_eq!(sink.used(), prelude.len());
-            let mut source = Source::new(sink.written());
+            let mut source = ByteReader::new(sink.written());
             prop_assert_eq!(Prelude::read(&mut source), Ok(prelude));
             prop_assert!(source.is_empty());
             prop_assert_eq!(prelude.least_unacked(number), 1 << 40);

@@ -8,7 +8,7 @@
 //! of the packet with the REPAIR. The code is the XOR of the *symbols* of these packets: a packet's frames (its payload
 //! behind the prelude), one byte 1, and zeros to the length of the longest.
 
-use crate::bytes::{BufferFull, Malformed, Sink, Source, varint_len};
+use crate::bytes::{BufferFull, ByteReader, Malformed, Sink, varint_len};
 
 /// Longest bitmap in bytes: a REPAIR spans 128 packet numbers.
 pub const MAX_BITMAP_BYTES: usize = 16;
@@ -23,7 +23,7 @@ const END: u8 = 1;
 
 /// A REPAIR's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Repair<'a> {
+pub struct RepairFields<'a> {
     /// The packet's own number minus that of the bitmap's first bit.
     pub distance: u64,
     /// Which numbers from there on: 1 to [`MAX_BITMAP_BYTES`] bytes.
@@ -32,17 +32,17 @@ pub struct Repair<'a> {
     pub code: &'a [u8],
 }
 
-impl<'a> Repair<'a> {
+impl<'a> RepairFields<'a> {
     /// Reads the content of a REPAIR.
     ///
     /// # Errors
     /// The content is truncated, its bitmap is empty or too long, or it names a packet that is not below its own.
-    pub fn read(body: &'a [u8]) -> Result<Repair<'a>, Malformed> {
-        let mut source = Source::new(body);
+    pub fn read(body: &'a [u8]) -> Result<RepairFields<'a>, Malformed> {
+        let mut source = ByteReader::new(body);
         let distance = source.varint()?;
         let length = usize::from(source.byte()?);
         let bitmap = source.take(length)?;
-        let repair = Repair { distance, bitmap, code: source.rest() };
+        let repair = RepairFields { distance, bitmap, code: source.rest() };
         if bitmap.len() > MAX_BITMAP_BYTES || distance > MAX_DISTANCE {
             return Err(Malformed::new("a repair of packets too far apart"));
         }
@@ -65,7 +65,7 @@ impl<'a> Repair<'a> {
         sink.put(self.bitmap)?;
         sink.put(self.code)
     }
-    /// Bytes that [`write`](Repair::write) writes.
+    /// Bytes that [`write`](RepairFields::write) writes.
     pub fn len(&self) -> usize {
         varint_len(self.distance) + 1 + self.bitmap.len() + self.code.len()
     }
@@ -134,14 +134,14 @@ mod tests {
             packets.values().for_each(|frames| add_symbol(&mut code, frames));
             let (bits, used) = bitmap(numbers.iter().copied()).unwrap();
             let own = numbers[numbers.len() - 1] + behind;
-            let repair = Repair { distance: own - numbers[0], bitmap: &bits[..used], code: &code };
+            let repair = RepairFields { distance: own - numbers[0], bitmap: &bits[..used], code: &code };
             let mut buffer = [0; 500];
             let mut sink = Sink::new(&mut buffer);
             repair.write(&mut sink).unwrap();
             prop_assert_eq!(sink.used(), repair.len());
             let longest = packets.values().map(Vec::len).max().unwrap();
             prop_assert!(sink.used() + 3 <= longest + MAX_OVERHEAD);
-            let read = Repair::read(sink.written()).unwrap();
+            let read = RepairFields::read(sink.written()).unwrap();
             prop_assert_eq!(read, repair);
             prop_assert_eq!(read.numbers(own).collect::<Vec<_>>(), numbers);
             let lost = lost.index(packets.len());
@@ -156,7 +156,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(body in vec(any::<u8>(), 0..60), own in any::<u64>()) {
-            if let Ok(repair) = Repair::read(&body) {
+            if let Ok(repair) = RepairFields::read(&body) {
                 prop_assert!(repair.numbers(own).all(|n| n < own));
                 prop_assert!(repair.numbers(own).count() <= 8 * MAX_BITMAP_BYTES);
             }
@@ -176,9 +176,9 @@ mod tests {
             (&[0x80, 0, 0x40, 0, 1, 1, 1], "too far"),
             (&[63, 17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "a long bitmap"),
         ] {
-            assert!(Repair::read(body).is_err(), "{why}");
+            assert!(RepairFields::read(body).is_err(), "{why}");
         }
-        let last = Repair::read(&[5, 1, 1 << 4, 1]).unwrap();
+        let last = RepairFields::read(&[5, 1, 1 << 4, 1]).unwrap();
         assert_eq!(last.numbers(100).collect::<Vec<_>>(), [99]);
         assert_eq!(last.numbers(0).count(), 0, "there is no number below 0");
     }

@@ -8,10 +8,10 @@
 //! Runs go downwards from the highest number: a count of packets that arrived, then a count of missing packets below
 //! them. Only the last run may have 0 missing. Numbers below the last run are not reported.
 
-use crate::bytes::{BufferFull, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, ByteReader, Malformed, Sink};
 use narrows_base::run;
 
-pub use narrows_base::Run;
+pub use narrows_base::PacketRun;
 
 /// The most runs of a report.
 pub const MAX_RUNS: usize = 32;
@@ -24,7 +24,7 @@ const KNOWN: u8 = 0x0f;
 
 /// Why a report was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum ReportReason {
     /// The controller's receiver side requested it, or a timer expired.
     Regular = 0,
     /// CACK: cumulative; no packet is missing since the last report.
@@ -39,7 +39,7 @@ pub enum Reason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report<'a> {
     /// Why it was sent.
-    pub reason: Reason,
+    pub reason: ReportReason,
     /// The highest packet number that arrived.
     pub highest: u64,
     /// The stamp of the first packet that arrived since the previous report ([`crate::prelude`]).
@@ -66,7 +66,7 @@ pub struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    fn read(source: &mut Source<'a>, highest: u64) -> Result<Runs<'a>, Malformed> {
+    fn read(source: &mut ByteReader<'a>, highest: u64) -> Result<Runs<'a>, Malformed> {
         let count = source.byte()?;
         if count == 0 || usize::from(count) > MAX_RUNS {
             return Err(Malformed::new("a report has 1 to 32 runs"));
@@ -89,21 +89,21 @@ impl<'a> Runs<'a> {
     }
 
     /// The runs, from the highest packet number downwards.
-    pub fn iter(&self) -> impl Iterator<Item = Run> + 'a {
-        let mut source = Source::new(self.bytes);
+    pub fn iter(&self) -> impl Iterator<Item = PacketRun> + 'a {
+        let mut source = ByteReader::new(self.bytes);
         (0..self.count).map_while(move |_| read_run(&mut source).ok())
     }
 }
 
-fn read_run(source: &mut Source<'_>) -> Result<Run, Malformed> {
+fn read_run(source: &mut ByteReader<'_>) -> Result<PacketRun, Malformed> {
     let arrived = source.varint()? + 1;
     let missing = source.varint()?;
-    Ok(Run { arrived, missing: missing / 2, radio: missing % 2 == 1 })
+    Ok(PacketRun { arrived, missing: missing / 2, radio: missing % 2 == 1 })
 }
 
 /// Encodes runs into a buffer, for use as [`Report::runs`]. Runs beyond 32, or beyond the buffer
 /// (515 bytes always suffice), are dropped from the low end.
-pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = Run>) -> Runs<'b> {
+pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = PacketRun>) -> Runs<'b> {
     let mut sink = Sink::new(buffer);
     let mut count = 0;
     for run in list.into_iter().take(MAX_RUNS) {
@@ -135,16 +135,16 @@ impl<'a> Report<'a> {
         run::missing(self.highest, self.runs.iter())
     }
 
-    pub(crate) fn read(source: &mut Source<'a>) -> Result<Report<'a>, Malformed> {
+    pub(crate) fn read(source: &mut ByteReader<'a>) -> Result<Report<'a>, Malformed> {
         let flags = source.byte()?;
         if flags & !KNOWN != 0 {
             return Err(Malformed::new("a report with reserved flags"));
         }
         let reason = match flags & 3 {
-            0 => Reason::Regular,
-            1 => Reason::Cumulative,
-            2 => Reason::Missing,
-            _ => Reason::Selective,
+            0 => ReportReason::Regular,
+            1 => ReportReason::Cumulative,
+            2 => ReportReason::Missing,
+            _ => ReportReason::Selective,
         };
         let highest = source.varint()?;
         let echo = source.u32()?;
@@ -181,7 +181,7 @@ impl<'a> Report<'a> {
 }
 
 /// Reads a length of 1 to 16 and that many bytes.
-pub(crate) fn read_feedback<'a>(source: &mut Source<'a>) -> Result<&'a [u8], Malformed> {
+pub(crate) fn read_feedback<'a>(source: &mut ByteReader<'a>) -> Result<&'a [u8], Malformed> {
     let length = usize::from(source.byte()?);
     if length == 0 || length > MAX_FEEDBACK_BYTES {
         return Err(Malformed::new("feedback has 1 to 16 bytes"));

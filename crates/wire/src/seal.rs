@@ -6,7 +6,7 @@
 //! to its next key by itself, and an opener follows when a packet under that key is authentic.
 
 use crate::bytes::Malformed;
-use crate::header::{ConnectionId, Header, MAX_PACKET_NUMBER};
+use crate::header::{ConnectionId, MAX_PACKET_NUMBER, ShortHeader};
 use crate::keys::Secret;
 #[cfg(test)]
 use crate::keys::Suite;
@@ -179,8 +179,8 @@ impl Sealer {
                 return Err(SealError::KeyUsedUp);
             }
         }
-        let header = Header::new(self.connection, self.phase, number, acked);
-        let header = Header { random: self.random, ..header };
+        let header = ShortHeader::new(self.connection, self.phase, number, acked);
+        let header = ShortHeader { random: self.random, ..header };
         let bytes = header.bytes();
         let bytes = bytes.get(..header.len()).unwrap_or_default();
         let (front, rest) =
@@ -216,7 +216,7 @@ impl Sealer {
 
     /// Length of the header that [`seal`](Sealer::seal) writes: 8 or 9 bytes.
     pub fn header_len(number: u64, acked: Option<u64>) -> usize {
-        Header::new(ConnectionId(0), false, number, acked).len()
+        ShortHeader::new(ConnectionId(0), false, number, acked).len()
     }
 
     /// The peer acknowledged this number. If it was sealed with the present key, the next key
@@ -260,17 +260,17 @@ pub struct Opener {
     forged: u64,
 }
 
-/// An opened packet.
+/// Number and content of a packet whose seal was valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Opened<'p> {
+pub struct OpenedPacket<'p> {
     /// Packet number, recovered in full.
     pub number: u64,
     /// Prelude and frames, for [`Frames::read`](crate::Frames::read).
     pub payload: &'p [u8],
 }
 
-enum Phase {
+enum KeyPhase {
     Previous,
     Current,
     Next,
@@ -297,8 +297,8 @@ impl Opener {
     /// # Errors
     /// It is malformed, a duplicate, or not authentic.
     #[inline]
-    pub fn open<'p>(&mut self, datagram: &'p mut [u8]) -> Result<Opened<'p>, OpenError> {
-        let header = Header::read(datagram).map_err(OpenError::Malformed)?;
+    pub fn open<'p>(&mut self, datagram: &'p mut [u8]) -> Result<OpenedPacket<'p>, OpenError> {
+        let header = ShortHeader::read(datagram).map_err(OpenError::Malformed)?;
         let number = header.complete(self.replay.highest());
         if !self.replay.is_new(number) {
             return Err(OpenError::Replayed);
@@ -307,16 +307,16 @@ impl Opener {
             return Err(OpenError::TooManyForged);
         }
         let phase = if header.phase == self.phase {
-            Phase::Current
+            KeyPhase::Current
         } else if number < self.first {
-            Phase::Previous
+            KeyPhase::Previous
         } else {
-            Phase::Next
+            KeyPhase::Next
         };
         let key = match phase {
-            Phase::Current => &self.current,
-            Phase::Next => &self.next,
-            Phase::Previous => self.previous.as_deref().ok_or(OpenError::Replayed)?,
+            KeyPhase::Current => &self.current,
+            KeyPhase::Next => &self.next,
+            KeyPhase::Previous => self.previous.as_deref().ok_or(OpenError::Replayed)?,
         };
         let (front, rest) = datagram
             .split_at_mut_checked(header.len())
@@ -328,16 +328,16 @@ impl Opener {
             return Err(OpenError::Forged);
         };
         match phase {
-            Phase::Current => self.first = self.first.min(number),
-            Phase::Next => self.turn(number),
-            Phase::Previous => {}
+            KeyPhase::Current => self.first = self.first.min(number),
+            KeyPhase::Next => self.turn(number),
+            KeyPhase::Previous => {}
         }
         self.replay.mark(number);
         // Packets below the window are never opened: the previous key is no longer needed.
         if self.previous.is_some() && number >= self.first.saturating_add(WINDOW) {
             self.previous = None;
         }
-        Ok(Opened { number, payload })
+        Ok(OpenedPacket { number, payload })
     }
 
     /// Whether a packet with this number was not opened yet and is not too old.

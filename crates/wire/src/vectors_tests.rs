@@ -9,9 +9,9 @@ use crate::frame::{NEW_PATH, REPAIR, SKIPPED, UNCOUNTED};
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
-use crate::packet::{self, Packet};
+use crate::packet::{self, ParsedPacket};
 use crate::params::{Hello, MAX_HELLO_BYTES, Params};
-use crate::report::{self, Reason, Report, Run};
+use crate::report::{self, PacketRun, Report, ReportReason};
 use crate::reset::ResetKey;
 use crate::{Frame, FrameWriter, Prelude, Sealer, Suite, VERSION};
 use narrows_base::Time;
@@ -80,13 +80,15 @@ fn handshake(v: &mut Vectors, suite: Suite) {
     let mut at_client =
         ClientHandshake::new(suite, nonce, &cookie, &client_key, client_seed).unwrap();
     let start = at_client.start().to_vec();
-    let Ok(Packet::Start(read)) = Packet::read(&start) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(read)) = ParsedPacket::read(&start) else { panic!("no START") };
     let mut at_server =
         ServerHandshake::new(&read, &server_key, server_seed, &server_hello).unwrap();
     let echo = at_server.start_echo().to_vec();
-    let Ok(Packet::StartEcho(read)) = Packet::read(&echo) else { panic!("no START-ECHO") };
+    let Ok(ParsedPacket::StartEcho(read)) = ParsedPacket::read(&echo) else {
+        panic!("no START-ECHO")
+    };
     let (mut client_end, finish) = at_client.on_start_echo(&read, &client_hello, |_| true).unwrap();
-    let Ok(Packet::Finish(read)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let Ok(ParsedPacket::Finish(read)) = ParsedPacket::read(&finish) else { panic!("no FINISH") };
     let mut server_end = at_server.on_finish(&read).unwrap();
     v.add("nonce", &nonce);
     v.add("cookie.secret", &[0xcc; 32]);
@@ -162,13 +164,13 @@ fn frames(v: &mut Vectors) {
     let runs = report::runs(
         &mut space,
         [
-            Run { arrived: 6, missing: 1, radio: true },
-            Run { arrived: 100, missing: 2, radio: false },
-            Run { arrived: 1, missing: 0, radio: false },
+            PacketRun { arrived: 6, missing: 1, radio: true },
+            PacketRun { arrived: 100, missing: 2, radio: false },
+            PacketRun { arrived: 1, missing: 0, radio: false },
         ],
     );
     let report = Report {
-        reason: Reason::Selective,
+        reason: ReportReason::Selective,
         highest: 70_000,
         echo: 999_000,
         delay: 250,

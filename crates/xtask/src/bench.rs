@@ -21,14 +21,14 @@ const CASES: [(&str, u32, u32, u32, u32, &str); 4] = [
     ("d", 1000, 1000, 20, 20, "0.22 / 0.002 / 0.55"),
 ];
 
-struct Sample {
+struct BenchSample {
     delivered: f64,
     cpu_s: f64,
     setup_s: f64,
     peak_mib: f64,
 }
 
-impl Sample {
+impl BenchSample {
     fn rate(&self) -> f64 {
         self.delivered / (self.cpu_s - self.setup_s).max(1e-3)
     }
@@ -50,10 +50,10 @@ pub fn run() -> Result<(), String> {
                 theirs.push(ns2(&script, flows, mbps, ns_seconds)?);
             }
         }
-        let (me, least, most) = spread(mine.iter().map(Sample::rate));
+        let (me, least, most) = spread(mine.iter().map(BenchSample::rate));
         let peak = spread(mine.iter().map(|s| s.peak_mib)).0;
         let (their_rate, their_peak, ratio) = if ns {
-            let r = spread(theirs.iter().map(Sample::rate)).0;
+            let r = spread(theirs.iter().map(BenchSample::rate)).0;
             let p = spread(theirs.iter().map(|s| s.peak_mib)).0;
             (format!("{:.2}", r / 1e6), format!("{p:.0}"), format!("{:.1}", me / r))
         } else {
@@ -110,17 +110,22 @@ specification.\n\
     )
 }
 
-fn narrows(program: &str, numbers: &[u32], flag: &str) -> Result<Sample, String> {
+fn narrows(program: &str, numbers: &[u32], flag: &str) -> Result<BenchSample, String> {
     speak(program, numbers, "reno", flag)
 }
 
-fn speak(program: &str, numbers: &[u32], protocol: &str, flag: &str) -> Result<Sample, String> {
+fn speak(
+    program: &str,
+    numbers: &[u32],
+    protocol: &str,
+    flag: &str,
+) -> Result<BenchSample, String> {
     let mut command = Command::new(program);
     command.args(numbers.iter().map(u32::to_string)).arg(protocol).arg(flag);
     let out = command.output().map_err(|e| format!("{program}: {e}"))?;
     let text = String::from_utf8_lossy(&out.stdout);
     let get = |key: &str| value(&text, key).ok_or_else(|| format!("{program} said: {text}"));
-    Ok(Sample {
+    Ok(BenchSample {
         delivered: get("delivered")?,
         cpu_s: get("cpu_s")?,
         setup_s: 0.0,
@@ -129,7 +134,7 @@ fn speak(program: &str, numbers: &[u32], protocol: &str, flag: &str) -> Result<S
 }
 
 /// Runs ns-2. Its script prints its own CPU time; its peak memory is read while it runs.
-fn ns2(script: &Path, flows: u32, mbps: u32, seconds: u32) -> Result<Sample, String> {
+fn ns2(script: &Path, flows: u32, mbps: u32, seconds: u32) -> Result<BenchSample, String> {
     let mut child = Command::new("ns")
         .arg(script)
         .args([flows, mbps, seconds].map(|n| n.to_string()))
@@ -148,7 +153,7 @@ fn ns2(script: &Path, flows: u32, mbps: u32, seconds: u32) -> Result<Sample, Str
     let out = child.wait_with_output().map_err(|e| format!("ns: {e}"))?;
     let text = String::from_utf8_lossy(&out.stdout);
     let get = |key: &str| value(&text, key).ok_or_else(|| format!("ns said: {text}"));
-    Ok(Sample {
+    Ok(BenchSample {
         delivered: get("delivered")?,
         cpu_s: get("cpu_s")?,
         setup_s: get("setup_s")?,

@@ -7,8 +7,8 @@ mod measured;
 mod page;
 
 use crate::all_cores;
-use cells::{Cell, Goal};
-use figure::Figure;
+use cells::{BadLinkCell, Goal};
+use figure::GoalFigure;
 use narrows_lab::compare;
 use narrows_scenario::Plan;
 use narrows_scenario::access_link::AccessLink;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 const KNOWN: &str = "--filter 'TEXT|TEXT', --protocols A,B, --seeds N, --quick, --each, --json FILE, --before FILE, --write";
 
-struct Ask {
+struct BadLinksOptions {
     filter: Vec<String>,
     protocols: Vec<String>,
     seeds: u64,
@@ -29,9 +29,9 @@ struct Ask {
     write: bool,
 }
 
-impl Ask {
-    fn read(args: &[String]) -> Result<Ask, String> {
-        let mut ask = Ask {
+impl BadLinksOptions {
+    fn read(args: &[String]) -> Result<BadLinksOptions, String> {
+        let mut ask = BadLinksOptions {
             filter: Vec::new(),
             protocols: vec!["rrtp".into()],
             seeds: 10,
@@ -65,7 +65,7 @@ impl Ask {
         }
         Ok(ask)
     }
-    fn chosen(&self, cell: &Cell) -> bool {
+    fn chosen(&self, cell: &BadLinkCell) -> bool {
         let name = format!("{}: {}", cell.table, cell.name);
         (self.filter.is_empty() || self.filter.iter().any(|f| name.contains(f)))
             && (!self.quick || cell.quick)
@@ -76,12 +76,12 @@ impl Ask {
 pub type Medians = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// A cell with its measured figures.
-pub struct Row {
-    pub cell: Cell,
+pub struct BadLinksRow {
+    pub cell: BadLinkCell,
     pub medians: Medians,
 }
 
-fn median_of(medians: &Medians, who: &str, figure: Figure) -> f64 {
+fn median_of(medians: &Medians, who: &str, figure: GoalFigure) -> f64 {
     medians.get(who).and_then(|m| m.get(figure.name())).copied().unwrap_or(f64::NAN)
 }
 
@@ -106,7 +106,7 @@ pub fn judge(goal: &Goal, protocol: &str, medians: &Medians) -> (f64, String, bo
             (format!("≤ {}", text(times * least)), value <= times * least)
         }
         Goal::AsEqual(rivals) => {
-            let of = |who: &str| median_of(medians, who, Figure::Inequality);
+            let of = |who: &str| median_of(medians, who, GoalFigure::Inequality);
             let most = rivals.iter().map(|r| of(r)).fold(f64::INFINITY, f64::min);
             (format!("0.5 ± {}", text(most)), of(protocol) <= most)
         }
@@ -119,8 +119,8 @@ pub fn judge(goal: &Goal, protocol: &str, medians: &Medians) -> (f64, String, bo
 /// # Errors
 /// An unknown flag, a link that does not parse, a file that cannot be written.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let ask = Ask::read(args).map_err(|e| format!("bench bad-links: {e}"))?;
-    let chosen: Vec<Cell> = cells::all()?.into_iter().filter(|c| ask.chosen(c)).collect();
+    let ask = BadLinksOptions::read(args).map_err(|e| format!("bench bad-links: {e}"))?;
+    let chosen: Vec<BadLinkCell> = cells::all()?.into_iter().filter(|c| ask.chosen(c)).collect();
     if chosen.is_empty() {
         return Err("bench bad-links: no cell has that in its name".into());
     }
@@ -136,14 +136,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-struct Work {
+struct BadLinksRun {
     cell: usize,
     protocol: String,
     plan: Plan,
     seed: u64,
 }
 
-fn plan(cell: &Cell, protocol: &str, under_test: bool) -> Result<Plan, String> {
+fn plan(cell: &BadLinkCell, protocol: &str, under_test: bool) -> Result<Plan, String> {
     let spec = match (under_test, cell.told) {
         (true, told) if !told.is_empty() => format!("{protocol}({told})"),
         _ => protocol.to_string(),
@@ -178,7 +178,7 @@ fn plan(cell: &Cell, protocol: &str, under_test: bool) -> Result<Plan, String> {
 }
 
 /// Runs every cell with every protocol and seed, on all cores.
-fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
+fn measure(ask: &BadLinksOptions, chosen: Vec<BadLinkCell>) -> Result<Vec<BadLinksRow>, String> {
     let mut works = Vec::new();
     for (index, cell) in chosen.iter().enumerate() {
         let rivals: BTreeSet<&str> = cell.goals.iter().flat_map(Goal::rivals).copied().collect();
@@ -187,7 +187,7 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
         for (protocol, under_test) in tested.chain(rivals.map(|r| (r, false))) {
             let plan = plan(cell, protocol, under_test)?;
             for seed in 1..=ask.seeds {
-                works.push(Work {
+                works.push(BadLinksRun {
                     cell: index,
                     protocol: protocol.into(),
                     plan: plan.clone(),
@@ -201,10 +201,10 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
     type Values = BTreeMap<(usize, String, &'static str), BTreeMap<u64, f64>>;
     let runs = all_cores::map(&works, all_cores::count(), |w| {
         let cell = &chosen[w.cell];
-        let figures: Vec<Figure> = cell.goals.iter().flat_map(Goal::figures).collect();
-        let series = figures.contains(&Figure::Drained);
+        let figures: Vec<GoalFigure> = cell.goals.iter().flat_map(Goal::figures).collect();
+        let series = figures.contains(&GoalFigure::Drained);
         let mut network = w.plan.network(0, w.seed, series);
-        if figures.contains(&Figure::Acks) {
+        if figures.contains(&GoalFigure::Acks) {
             // The return path is metered separately only if it is the bottleneck of some flow.
             network.links.iter_mut().take(2).for_each(|link| link.metered = true);
         }
@@ -218,8 +218,8 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
             values.entry((w.cell, w.protocol.clone(), figure)).or_default().insert(w.seed, value);
         }
     }
-    let mut rows: Vec<Row> =
-        chosen.into_iter().map(|cell| Row { cell, medians: Medians::new() }).collect();
+    let mut rows: Vec<BadLinksRow> =
+        chosen.into_iter().map(|cell| BadLinksRow { cell, medians: Medians::new() }).collect();
     for ((cell, protocol, figure), of_seeds) in values {
         if ask.each {
             let mut list: Vec<(u64, f64)> = of_seeds.clone().into_iter().collect();
@@ -266,12 +266,12 @@ mod tests {
         let of = |x: f64| BTreeMap::from([("Mbit/s".to_string(), x)]);
         let medians = Medians::from([("rrtp".into(), of(9.0)), ("rrtp+cubic".into(), of(10.0))]);
         let met = |goal: Goal| judge(&goal, "rrtp", &medians).2;
-        assert!(met(Goal::OfBest(Figure::Goodput, 0.9, &["rrtp+cubic"])));
-        assert!(!met(Goal::OfBest(Figure::Goodput, 0.95, &["rrtp+cubic"])));
-        assert!(met(Goal::AtMost(Figure::Goodput, 9.0)));
-        assert!(!met(Goal::Between(Figure::Goodput, 9.5, 10.0)));
+        assert!(met(Goal::OfBest(GoalFigure::Goodput, 0.9, &["rrtp+cubic"])));
+        assert!(!met(Goal::OfBest(GoalFigure::Goodput, 0.95, &["rrtp+cubic"])));
+        assert!(met(Goal::AtMost(GoalFigure::Goodput, 9.0)));
+        assert!(!met(Goal::Between(GoalFigure::Goodput, 9.5, 10.0)));
         // A goal without a measured figure is not met.
-        assert!(!met(Goal::AtLeast(Figure::Theta, 0.0)));
+        assert!(!met(Goal::AtLeast(GoalFigure::Theta, 0.0)));
     }
     /// A median of 0.5 may hide runs in which either side starves.
     #[test]

@@ -6,10 +6,10 @@
 //! reason.
 
 use crate::command::cargo;
-use crate::real::ask::Ask;
-use crate::real::ledger::{Key, Row};
+use crate::real::ask::MeasureOptions;
+use crate::real::ledger::{LedgerKey, LedgerRow};
 use crate::real::relayed::{json, relayed};
-use crate::real::{Ran, Wanted, load, measure, runs_of, spread};
+use crate::real::{Measurement, Ran, load, measure, runs_of, spread};
 use crate::section;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,28 +26,28 @@ const SECONDS: f64 = 12.0;
 const LOSSES: [&str; 6] = ["1%", "5%", "10%", "15%", "20%", "30%"];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Sender {
+enum HysteriaSender {
     Ours { told: bool },
     Hysteria { told: bool },
 }
 
 /// Name, title, sender. Each sender of rrtp is compared with the one of Hysteria that has the same hints.
-const SENDERS: [(&str, &str, Sender); 4] = [
-    ("rrtp", "rrtp", Sender::Ours { told: false }),
-    ("hysteria-bbr", "Hysteria 2, BBR", Sender::Hysteria { told: false }),
-    ("rrtp-told", "rrtp, given the rate", Sender::Ours { told: true }),
-    ("hysteria-brutal", "Hysteria 2, brutal", Sender::Hysteria { told: true }),
+const SENDERS: [(&str, &str, HysteriaSender); 4] = [
+    ("rrtp", "rrtp", HysteriaSender::Ours { told: false }),
+    ("hysteria-bbr", "Hysteria 2, BBR", HysteriaSender::Hysteria { told: false }),
+    ("rrtp-told", "rrtp, given the rate", HysteriaSender::Ours { told: true }),
+    ("hysteria-brutal", "Hysteria 2, brutal", HysteriaSender::Hysteria { told: true }),
 ];
 
-struct Programs {
+struct HysteriaPrograms {
     ours: String,
     /// Or the reason why it is missing.
     hysteria: Result<String, String>,
 }
 
-/// `bench hysteria`, with the flags of [`Ask`]; its links are the loss rates.
+/// `bench hysteria`, with the flags of [`MeasureOptions`]; its links are the loss rates.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let ask = Ask::read(args, &LOSSES, &SENDERS.map(|s| s.0))
+    let ask = MeasureOptions::read(args, &LOSSES, &SENDERS.map(|s| s.0))
         .map_err(|e| format!("bench hysteria: {e}"))?;
     let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
     let programs = build()?;
@@ -58,12 +58,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     for seed in 1..=ask.runs {
         for loss in LOSSES.into_iter().filter(|l| ask.link(l)) {
             for (name, _, sender) in SENDERS.iter().filter(|s| chosen(s.0)) {
-                if programs.hysteria.is_err() && matches!(sender, Sender::Hysteria { .. }) {
+                if programs.hysteria.is_err() && matches!(sender, HysteriaSender::Hysteria { .. }) {
                     continue;
                 }
                 let seconds = SECONDS * ask.shorter;
-                let key = Key { protocol: (*name).into(), link: loss.into(), seed, seconds };
-                wanted.push(Wanted { key, rate_bps: RATE_BPS, alone: false });
+                let key = LedgerKey { protocol: (*name).into(), link: loss.into(), seed, seconds };
+                wanted.push(Measurement { key, rate_bps: RATE_BPS, alone: false });
             }
         }
     }
@@ -79,11 +79,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-fn build() -> Result<Programs, String> {
+fn build() -> Result<HysteriaPrograms, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
     let target = crate::command::target();
     let hysteria = build_hysteria(&format!("{target}/hysteria-speed"));
-    Ok(Programs { ours: format!("{target}/release/narrows"), hysteria })
+    Ok(HysteriaPrograms { ours: format!("{target}/release/narrows"), hysteria })
 }
 
 /// Its path, or why it cannot be built.
@@ -101,11 +101,11 @@ fn build_hysteria(program: &str) -> Result<String, String> {
 }
 
 /// A transfer from the client to the server.
-fn transfer(programs: &Programs, key: &Key) -> Result<Ran, String> {
+fn transfer(programs: &HysteriaPrograms, key: &LedgerKey) -> Result<Ran, String> {
     let sender = SENDERS.iter().find(|s| s.0 == key.protocol).ok_or("an unknown sender")?.2;
     let seconds = key.seconds.to_string();
     relayed(&link(&key.link), RATE_BPS, key.seed, |server, through| match sender {
-        Sender::Ours { told } => {
+        HysteriaSender::Ours { told } => {
             let duration = format!("{seconds}s");
             let mut args = vec!["speed", "--listen", server, "--through", through];
             args.extend(["--protocol", "rrtp", "--duration", &duration, "--json"]);
@@ -114,7 +114,7 @@ fn transfer(programs: &Programs, key: &Key) -> Result<Ran, String> {
             }
             json(&programs.ours, &args)
         }
-        Sender::Hysteria { told } => {
+        HysteriaSender::Hysteria { told } => {
             let rate = if told { RATE_BPS } else { 0.0 }.to_string();
             let args =
                 ["-listen", server, "-connect", through, "-seconds", &seconds, "-rate", &rate];
@@ -127,7 +127,7 @@ fn link(loss: &str) -> String {
     format!("{RATE},25ms,queue=125kB,loss={loss},reverse-loss=0%")
 }
 
-fn text(rows: &[Row], shorter: f64, load: (f64, f64), missing: Option<&str>) -> String {
+fn text(rows: &[LedgerRow], shorter: f64, load: (f64, f64), missing: Option<&str>) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let missing = missing
         .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
@@ -156,7 +156,7 @@ Run `cargo xtask bench hysteria` (`--runs N`, `--links 5%,10%`, `--protocols`; n
     )
 }
 
-fn table(rows: &[Row], shorter: f64) -> String {
+fn table(rows: &[LedgerRow], shorter: f64) -> String {
     let mut out = String::new();
     for loss in LOSSES {
         for (name, title, _) in SENDERS {
@@ -187,11 +187,12 @@ fn table(rows: &[Row], shorter: f64) -> String {
 mod tests {
     use super::*;
 
-    fn row(protocol: &str, seed: u64, filled: f64, late_mean_s: f64) -> Row {
-        let key = Key { protocol: protocol.into(), link: "10%".into(), seed, seconds: SECONDS };
+    fn row(protocol: &str, seed: u64, filled: f64, late_mean_s: f64) -> LedgerRow {
+        let key =
+            LedgerKey { protocol: protocol.into(), link: "10%".into(), seed, seconds: SECONDS };
         let figures = [("filled", filled), ("offered", 1.2), ("queue_s", 0.004)];
         let figures = figures.map(|(name, x)| (name.to_string(), x)).into();
-        Row { commit: String::new(), key, attempt: 1, late_mean_s, figures, load: 0.0 }
+        LedgerRow { commit: String::new(), key, attempt: 1, late_mean_s, figures, load: 0.0 }
     }
 
     /// A run with a late relay counts only if the row has no other runs.

@@ -12,7 +12,7 @@ const KNOWN: &str =
     "--only goals,table,delay,cost,many, --controllers A,B, --seconds N, --at-once N, --write";
 
 /// Options of the command.
-struct Ask {
+struct KernelBenchOptions {
     parts: Vec<String>,
     controllers: Option<Vec<String>>,
     seconds: f64,
@@ -20,10 +20,16 @@ struct Ask {
     write: bool,
 }
 
-impl Ask {
-    fn read(args: &[String]) -> Result<Ask, String> {
+impl KernelBenchOptions {
+    fn read(args: &[String]) -> Result<KernelBenchOptions, String> {
         let parts = ["goals", "table", "delay", "cost", "many"].map(String::from).to_vec();
-        let mut ask = Ask { parts, controllers: None, seconds: 12.0, at_once: 5, write: false };
+        let mut ask = KernelBenchOptions {
+            parts,
+            controllers: None,
+            seconds: 12.0,
+            at_once: 5,
+            write: false,
+        };
         let mut args = args.iter();
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
@@ -49,25 +55,25 @@ impl Ask {
 }
 
 /// A controller's name in the kernel while this lives.
-pub struct InKernel {
+pub struct LoadedController {
     pub name: String,
     pub agent: Agent,
 }
 
-impl InKernel {
-    pub fn load(controller: &str) -> Result<InKernel, String> {
+impl LoadedController {
+    pub fn load(controller: &str) -> Result<LoadedController, String> {
         let choice = Choice::new(controller).map_err(|e| e.to_string())?;
         let (name, agent) = Agent::load(choice).map_err(|e| e.to_string())?;
-        Ok(InKernel { name, agent })
+        Ok(LoadedController { name, agent })
     }
 }
 
 /// `bench kernel`.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let ask = Ask::read(args)?;
+    let ask = KernelBenchOptions::read(args)?;
     let begun = Instant::now();
     let mut sections = Vec::new();
-    let mut part = |name: &str, measure: &dyn Fn(&Ask) -> Result<String, String>| {
+    let mut part = |name: &str, measure: &dyn Fn(&KernelBenchOptions) -> Result<String, String>| {
         if !ask.has(name) {
             return Ok(());
         }

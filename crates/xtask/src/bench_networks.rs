@@ -12,7 +12,7 @@ mod statistics;
 mod variants;
 
 use crate::all_cores;
-use item::{Item, Part};
+use item::{BenchNetwork, BenchPart};
 use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const QUICK: [usize; 3] = [200, 100, 40];
 
 struct Options {
     seed: u64,
-    only: Vec<Part>,
+    only: Vec<BenchPart>,
     protocols: Vec<String>,
     traces: Option<PathBuf>,
     quick: bool,
@@ -48,7 +48,7 @@ impl Options {
     fn read(args: &[String]) -> Result<Options, String> {
         let mut options = Options {
             seed: 1,
-            only: Part::ALL.into(),
+            only: BenchPart::ALL.into(),
             protocols: Vec::new(),
             traces: None,
             quick: false,
@@ -105,16 +105,16 @@ impl Options {
         Ok(options)
     }
 
-    fn items(&self) -> Result<Vec<Item>, String> {
+    fn items(&self) -> Result<Vec<BenchNetwork>, String> {
         let mut items = Vec::new();
         let [networks, mixes, transfers] = if self.quick { QUICK } else { FULL };
         for part in &self.only {
             match part {
-                Part::Networks => items.extend(law::networks(self.seed, networks)),
-                Part::Mixes => items.extend(law::mixes(self.seed, mixes)),
-                Part::Transfers => items.extend(law::transfers(self.seed, transfers)),
-                Part::Named => items.extend(law::named()),
-                Part::Traces => {
+                BenchPart::Networks => items.extend(law::networks(self.seed, networks)),
+                BenchPart::Mixes => items.extend(law::mixes(self.seed, mixes)),
+                BenchPart::Transfers => items.extend(law::transfers(self.seed, transfers)),
+                BenchPart::Named => items.extend(law::named()),
+                BenchPart::Traces => {
                     if let Some(folder) = &self.traces {
                         items.extend(recorded(folder)?);
                     }
@@ -126,24 +126,24 @@ impl Options {
 }
 
 /// Leaves out the fifth of each part that needs the most time: it takes three quarters of all.
-fn without_longest(items: Vec<Item>) -> Result<Vec<Item>, String> {
+fn without_longest(items: Vec<BenchNetwork>) -> Result<Vec<BenchNetwork>, String> {
     let mut work = Vec::new();
     for item in items {
         work.push((item.plan(ablation::REFERENCE)?.work(), item));
     }
-    let most = |part: Part| {
+    let most = |part: BenchPart| {
         let of_part = work.iter().filter(|w| w.1.part == part).map(|w| w.0);
         let mut sorted: Vec<f64> = of_part.collect();
         sorted.sort_by(f64::total_cmp);
         statistics::quantile(&sorted, 0.8)
     };
-    let most = Part::ALL.map(|part| (part, most(part)));
+    let most = BenchPart::ALL.map(|part| (part, most(part)));
     work.retain(|(cost, item)| most.iter().any(|(part, most)| *part == item.part && cost <= most));
     Ok(work.into_iter().map(|w| w.1).collect())
 }
 
-fn part(name: &str) -> Result<Part, String> {
-    let part = Part::ALL.into_iter().find(|p| p.name() == name.trim());
+fn part(name: &str) -> Result<BenchPart, String> {
+    let part = BenchPart::ALL.into_iter().find(|p| p.name() == name.trim());
     part.ok_or_else(|| format!("--only '{name}': networks, mixes, transfers, traces or named"))
 }
 
@@ -161,7 +161,7 @@ fn protocols(text: &str) -> Vec<String> {
 }
 
 /// The trace files of a folder, by name.
-fn recorded(folder: &Path) -> Result<Vec<Item>, String> {
+fn recorded(folder: &Path) -> Result<Vec<BenchNetwork>, String> {
     let wrong = |e: std::io::Error| format!("--traces {}: {e}", folder.display());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(wrong)? {
@@ -211,7 +211,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// One simulation.
-struct Work {
+struct NetworkRun {
     item: usize,
     /// Label of its figures, and the simulation.
     label: String,
@@ -264,7 +264,7 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
 }
 
 /// In the measuring build: simulates rrtp and each variant, and writes the file of `--json` after each of them.
-fn measure_variants(items: &[Item], options: &Options) -> Result<(), String> {
+fn measure_variants(items: &[BenchNetwork], options: &Options) -> Result<(), String> {
     let file = options.json.as_deref().ok_or("a measuring build needs --json")?;
     let mut results = if Path::new(file).exists() { page::read(file)? } else { Results::new() };
     let mut measure = |label: &str, protocol: &str, rivals: bool| -> Result<bool, String> {
@@ -294,7 +294,7 @@ fn measure_variants(items: &[Item], options: &Options) -> Result<(), String> {
 }
 
 /// The protocols with which an item runs: the name of the figures, and the protocol.
-fn runs_of(item: &Item, protocols: &[String], rivals: bool) -> Vec<(String, String)> {
+fn runs_of(item: &BenchNetwork, protocols: &[String], rivals: bool) -> Vec<(String, String)> {
     let mut list: Vec<(String, String)> =
         protocols.iter().map(|p| (p.clone(), p.clone())).collect();
     if !rivals {
@@ -306,9 +306,9 @@ fn runs_of(item: &Item, protocols: &[String], rivals: bool) -> Vec<(String, Stri
         }
     };
     match item.part {
-        Part::Transfers => TRANSFER_RIVALS.iter().for_each(|r| rival(r)),
-        Part::Traces => rival(TRACE_RIVAL),
-        Part::Networks | Part::Mixes | Part::Named => {}
+        BenchPart::Transfers => TRANSFER_RIVALS.iter().for_each(|r| rival(r)),
+        BenchPart::Traces => rival(TRACE_RIVAL),
+        BenchPart::Networks | BenchPart::Mixes | BenchPart::Named => {}
     }
     if let Some(neighbours) = item.neighbours.as_ref().filter(|_| !item.beside_itself()) {
         list.push((CONTROL.into(), neighbours.other.into()));
@@ -317,7 +317,11 @@ fn runs_of(item: &Item, protocols: &[String], rivals: bool) -> Vec<(String, Stri
 }
 
 /// All simulations of these protocols, and of those with which they are compared if `rivals`.
-fn works(items: &[Item], protocols: &[String], rivals: bool) -> Result<Vec<Work>, String> {
+fn works(
+    items: &[BenchNetwork],
+    protocols: &[String],
+    rivals: bool,
+) -> Result<Vec<NetworkRun>, String> {
     let mut works = Vec::new();
     for (index, item) in items.iter().enumerate() {
         for (label, protocol) in runs_of(item, protocols, rivals) {
@@ -325,7 +329,7 @@ fn works(items: &[Item], protocols: &[String], rivals: bool) -> Result<Vec<Work>
             let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
                 let (label, protocol) = (label.clone(), protocol.clone());
-                works.push(Work { item: index, label, protocol, cost, seed: item.seed + i });
+                works.push(NetworkRun { item: index, label, protocol, cost, seed: item.seed + i });
             }
         }
     }
@@ -334,8 +338,8 @@ fn works(items: &[Item], protocols: &[String], rivals: bool) -> Result<Vec<Work>
     Ok(works)
 }
 
-fn simulate(works: &[Work], items: &[Item], jobs: usize) -> Result<Results, String> {
-    let run = |w: &Work| {
+fn simulate(works: &[NetworkRun], items: &[BenchNetwork], jobs: usize) -> Result<Results, String> {
+    let run = |w: &NetworkRun| {
         let item = &items[w.item];
         measure::run(item, &item.plan(&w.protocol)?, w.seed)
     };
@@ -358,7 +362,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn all(seed: u64) -> Vec<Item> {
+    fn all(seed: u64) -> Vec<BenchNetwork> {
         let mut items = law::networks(seed, FULL[0]);
         items.extend(law::mixes(seed, FULL[1]));
         items.extend(law::transfers(seed, FULL[2]));
@@ -370,7 +374,7 @@ mod tests {
     fn everything_that_is_drawn_can_be_run_and_has_a_name_of_its_own() {
         for seed in [1, 1_000_003] {
             let items = all(seed);
-            let keys: BTreeSet<String> = items.iter().map(Item::key).collect();
+            let keys: BTreeSet<String> = items.iter().map(BenchNetwork::key).collect();
             assert_eq!(keys.len(), items.len());
             for item in &items {
                 item.plan("rrtp").unwrap();
@@ -413,7 +417,8 @@ mod tests {
 
     #[test]
     fn the_quick_set_is_a_part_of_the_full_one_and_sets_differ() {
-        let describe = |items: Vec<Item>| items.iter().map(Item::describe).collect::<Vec<_>>();
+        let describe =
+            |items: Vec<BenchNetwork>| items.iter().map(BenchNetwork::describe).collect::<Vec<_>>();
         let (full, quick) = (law::networks(1, 30), law::networks(1, 10));
         assert_eq!(describe(full)[..10], describe(quick)[..]);
         assert_ne!(describe(law::mixes(1, 5)), describe(law::mixes(2, 5)));

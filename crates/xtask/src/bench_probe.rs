@@ -4,9 +4,9 @@
 use narrows_base::Duration;
 use narrows_lab::compare::Question;
 use narrows_link::LinkConfig;
-use narrows_probe::simulated::{Judged, JudgedLink, LINKS, SimulatedPath, judge};
-use narrows_probe::{Estimate, FULL_BYTES};
-use narrows_scenario::Link;
+use narrows_probe::simulated::{CheckedEstimate, JudgedLink, LINKS, SimulatedPath, judge};
+use narrows_probe::{FULL_BYTES, PathEstimate};
+use narrows_scenario::BottleneckLink;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let (mut accuracy, mut compared) = (String::new(), String::new());
     for link in &LINKS {
-        let row = Row::measure(link, seeds)?;
+        let row = ProbeRow::measure(link, seeds)?;
         row.accuracy(&mut accuracy);
         row.compared(&mut compared)?;
         eprintln!("{}", link.name);
@@ -66,16 +66,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Estimates of a link, with every seed.
-struct Row {
+struct ProbeRow {
     link: JudgedLink,
     seeds: u32,
-    found: Vec<(Estimate, Vec<Judged>)>,
+    found: Vec<(PathEstimate, Vec<CheckedEstimate>)>,
 }
 
-impl Row {
-    fn measure(link: &JudgedLink, seeds: u32) -> Result<Row, String> {
+impl ProbeRow {
+    fn measure(link: &JudgedLink, seeds: u32) -> Result<ProbeRow, String> {
         let wrong = |e: narrows_base::SpecError| format!("{}: {e}", link.name);
-        let parsed = Link::parse(link.link, Path::new("")).map_err(wrong)?;
+        let parsed = BottleneckLink::parse(link.link, Path::new("")).map_err(wrong)?;
         let rtt = parsed.base_rtt();
         let config = |way: &narrows_scenario::link_direction::LinkDirection| -> LinkConfig {
             way.config(rtt, FULL_BYTES, false)
@@ -87,12 +87,12 @@ impl Row {
             let estimate = path.probe(true).ok_or_else(|| format!("{}: no estimate", link.name))?;
             found.push((estimate, judge([&up, &down], link.loss, &estimate)));
         }
-        Ok(Row { link: *link, seeds, found })
+        Ok(ProbeRow { link: *link, seeds, found })
     }
 
     /// The largest error of any seed, in each direction that there is.
-    fn worst(&self, what: &str, error: impl Fn(&Judged) -> f64) -> Vec<f64> {
-        let of = |judged: &[Judged]| -> Vec<f64> {
+    fn worst(&self, what: &str, error: impl Fn(&CheckedEstimate) -> f64) -> Vec<f64> {
+        let of = |judged: &[CheckedEstimate]| -> Vec<f64> {
             judged.iter().filter(|j| j.what == what).map(&error).collect()
         };
         let mut worst: Vec<f64> = Vec::new();
@@ -108,7 +108,7 @@ impl Row {
     }
 
     fn accuracy(&self, out: &mut String) {
-        let share = |j: &Judged| 100.0 * (j.found.value / j.truth - 1.0).abs();
+        let share = |j: &CheckedEstimate| 100.0 * (j.found.value / j.truth - 1.0).abs();
         let join = |all: Vec<f64>, unit: &str, digits: usize| {
             let each: Vec<String> = all.iter().map(|x| format!("{x:.digits$}{unit}")).collect();
             each.join(", ")
@@ -116,12 +116,12 @@ impl Row {
         let rtt = self.worst("rtt", |j| 1e3 * (j.found.value - j.truth).abs());
         let rate = self.worst("rate", share);
         let loss = self.worst("loss", |j| 100.0 * (j.found.value - j.truth).abs());
-        let bound = |j: &Judged| j.found.high.is_infinite();
+        let bound = |j: &CheckedEstimate| j.found.high.is_infinite();
         let bounds = self.found.iter().any(|f| f.1.iter().any(|j| j.what == "buffer" && bound(j)));
         let buffer = self.worst("buffer", |j| if bound(j) { 0.0 } else { share(j) });
         let buffer = if buffer.is_empty() { "-".into() } else { join(buffer, "%", 0) };
         let mark = if bounds { " (some bounds)" } else { "" };
-        let all: Vec<&Judged> = self.found.iter().flat_map(|f| &f.1).collect();
+        let all: Vec<&CheckedEstimate> = self.found.iter().flat_map(|f| &f.1).collect();
         let held = all.iter().filter(|j| j.held).count();
         let missed = all.iter().filter(|j| !j.near).count();
         let missed = if missed > 0 { format!(", **{missed} too far**") } else { String::new() };

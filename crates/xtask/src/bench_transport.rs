@@ -6,10 +6,10 @@
 mod page;
 
 use crate::command::cargo;
-use crate::real::ask::Ask;
-use crate::real::ledger::Key;
+use crate::real::ask::MeasureOptions;
+use crate::real::ledger::LedgerKey;
 use crate::real::relayed::{figure, json, relayed};
-use crate::real::{Ran, Wanted, load, measure};
+use crate::real::{Measurement, Ran, load, measure};
 use std::path::Path;
 
 pub use page::kept;
@@ -26,7 +26,7 @@ const CONNECTIONS: &str = "100";
 /// Approximate time of a gigabyte over loopback, s, and the time that a crowd sends.
 const LOOPBACK_S: f64 = 4.0;
 
-struct Net {
+struct BenchLink {
     name: &'static str,
     spec: &'static str,
     bps: f64,
@@ -35,8 +35,8 @@ struct Net {
     seconds: f64,
 }
 
-const NETS: [Net; 4] = [
-    Net {
+const NETS: [BenchLink; 4] = [
+    BenchLink {
         name: "i",
         spec: "20Mbit/s,25ms,queue=125kB,loss=1%",
         bps: 20e6,
@@ -44,7 +44,7 @@ const NETS: [Net; 4] = [
         rtt: "50ms",
         seconds: 30.0,
     },
-    Net {
+    BenchLink {
         name: "ii",
         spec: "1.5Mbit/s,250ms,queue=93750B,loss=1%",
         bps: 1.5e6,
@@ -52,7 +52,7 @@ const NETS: [Net; 4] = [
         rtt: "500ms",
         seconds: 60.0,
     },
-    Net {
+    BenchLink {
         name: "iii",
         spec: "144kbit/s,75ms,queue=2700B,loss=1%",
         bps: 144e3,
@@ -60,7 +60,7 @@ const NETS: [Net; 4] = [
         rtt: "150ms",
         seconds: 60.0,
     },
-    Net {
+    BenchLink {
         name: "iv",
         spec: "100Mbit/s,50ms,queue=1250kB,loss=0.1%",
         bps: 100e6,
@@ -71,7 +71,7 @@ const NETS: [Net; 4] = [
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Sender {
+enum TransportSender {
     /// The rrtp endpoint with this protocol.
     Ours(&'static str),
     /// The rrtp endpoint with hints: the link's rate and RTT.
@@ -81,30 +81,30 @@ enum Sender {
 }
 
 /// Name, title, sender, whether over loopback, whether through links.
-const SENDERS: [(&str, &str, Sender, bool, bool); 5] = [
-    ("rrtp", "rrtp", Sender::Ours("rrtp"), true, true),
-    ("rrtp-told", "rrtp, given rate and RTT", Sender::Told, false, true),
-    ("rrtp+cubic", "rrtp+cubic", Sender::Ours("rrtp+cubic"), true, false),
-    ("quinn-cubic", "quinn, CUBIC", Sender::Quinn("cubic"), true, true),
-    ("quinn-bbr", "quinn, BBR", Sender::Quinn("bbr"), false, true),
+const SENDERS: [(&str, &str, TransportSender, bool, bool); 5] = [
+    ("rrtp", "rrtp", TransportSender::Ours("rrtp"), true, true),
+    ("rrtp-told", "rrtp, given rate and RTT", TransportSender::Told, false, true),
+    ("rrtp+cubic", "rrtp+cubic", TransportSender::Ours("rrtp+cubic"), true, false),
+    ("quinn-cubic", "quinn, CUBIC", TransportSender::Quinn("cubic"), true, true),
+    ("quinn-bbr", "quinn, BBR", TransportSender::Quinn("bbr"), false, true),
 ];
 
-struct Programs {
+struct TransportPrograms {
     ours: String,
     quinn: String,
 }
 
-/// `bench transport`, with the flags of [`Ask`].
+/// `bench transport`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
     let links: Vec<&str> =
         [LOOPBACK, CROWD].into_iter().chain(NETS.iter().map(|n| n.name)).collect();
-    let ask = Ask::read(args, &links, &SENDERS.map(|s| s.0))
+    let ask = MeasureOptions::read(args, &links, &SENDERS.map(|s| s.0))
         .map_err(|e| format!("bench transport: {e}"))?;
     let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
     let mut wanted = Vec::new();
     let mut want = |link: &str, sender: &str, seed, seconds, rate_bps| {
-        let key = Key { protocol: sender.into(), link: link.into(), seed, seconds };
-        wanted.push(Wanted { key, rate_bps, alone: [LOOPBACK, CROWD].contains(&link) });
+        let key = LedgerKey { protocol: sender.into(), link: link.into(), seed, seconds };
+        wanted.push(Measurement { key, rate_bps, alone: [LOOPBACK, CROWD].contains(&link) });
     };
     // In turns, so that other load on the machine affects all alike.
     for turn in 1..=TURNS {
@@ -142,7 +142,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-fn build() -> Result<Programs, String> {
+fn build() -> Result<TransportPrograms, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
     let target = crate::command::target();
     let quinn = std::env::var("QUINN_SPEED").unwrap_or_else(|_| {
@@ -158,26 +158,30 @@ fn build() -> Result<Programs, String> {
              tools/quinn-speed/Cargo.toml`, or say with QUINN_SPEED where it is"
         ));
     }
-    Ok(Programs { ours: format!("{target}/release/narrows"), quinn })
+    Ok(TransportPrograms { ours: format!("{target}/release/narrows"), quinn })
 }
 
 /// Processor time of a gigabyte over loopback.
-fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, String> {
+fn loopback(
+    programs: &TransportPrograms,
+    sender: TransportSender,
+    crowd: bool,
+) -> Result<Ran, String> {
     let seconds = LOOPBACK_S.to_string();
     let duration = format!("{seconds}s");
     let v = match sender {
-        Sender::Quinn(control) => {
+        TransportSender::Quinn(control) => {
             let crowded = ["--seconds", &seconds, "--connections", CONNECTIONS];
             let how = if crowd { &crowded[..] } else { &["--bytes", "1000000000"] };
             json(&programs.quinn, &[how, &["--control", control]].concat())?
         }
-        Sender::Ours(protocol) => {
+        TransportSender::Ours(protocol) => {
             let crowded = ["--duration", &duration, "--connections", CONNECTIONS];
             let how = if crowd { &crowded[..] } else { &["--bytes", "1GB"] };
             let what = ["speed", "--protocol", protocol, "--json"];
             json(&programs.ours, &[&what, how].concat())?
         }
-        Sender::Told => return Err("hints are not used over loopback".into()),
+        TransportSender::Told => return Err("hints are not used over loopback".into()),
     };
     let (bytes, seconds) = (figure(&v, "bytes")?, figure(&v, "seconds")?);
     let cost = figure(&v, "cpu_seconds")? / (bytes * 1e-9);
@@ -188,20 +192,25 @@ fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, Str
 }
 
 /// A transfer through a relay of its own.
-fn through(programs: &Programs, net: &Net, sender: Sender, key: &Key) -> Result<Ran, String> {
+fn through(
+    programs: &TransportPrograms,
+    net: &BenchLink,
+    sender: TransportSender,
+    key: &LedgerKey,
+) -> Result<Ran, String> {
     let seconds = key.seconds.to_string();
     relayed(net.spec, net.bps, key.seed, |server, through| match sender {
-        Sender::Quinn(control) => {
+        TransportSender::Quinn(control) => {
             let way = ["--listen", server, "--connect", through];
             let what = ["--seconds", &seconds, "--control", control];
             json(&programs.quinn, &[way, what].concat())
         }
         ours => {
             let duration = format!("{seconds}s");
-            let protocol = if let Sender::Ours(name) = ours { name } else { "rrtp" };
+            let protocol = if let TransportSender::Ours(name) = ours { name } else { "rrtp" };
             let mut args = vec!["speed", "--listen", server, "--through", through];
             args.extend(["--protocol", protocol, "--duration", &duration, "--json"]);
-            if ours == Sender::Told {
+            if ours == TransportSender::Told {
                 args.extend(["--rate", net.rate, "--rtt", net.rtt]);
             }
             json(&programs.ours, &args)

@@ -7,7 +7,7 @@
 mod source;
 
 use crate::members;
-use source::Source;
+use source::SourceNames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn shown(module: &[String]) -> String {
 }
 
 /// The files of a crate that are not for tests.
-struct Files(BTreeMap<Module, Source>);
+struct Files(BTreeMap<Module, SourceNames>);
 
 impl Files {
     fn read(folder: &Path) -> std::io::Result<Files> {
@@ -54,7 +54,7 @@ impl Files {
         Ok(Files::without_tests(files))
     }
 
-    fn without_tests(mut files: BTreeMap<Module, Source>) -> Files {
+    fn without_tests(mut files: BTreeMap<Module, SourceNames>) -> Files {
         let below =
             |module: &Module, name: &String| [&module[..], std::slice::from_ref(name)].concat();
         let tests: Vec<Module> = files
@@ -67,7 +67,7 @@ impl Files {
 
     /// Which files each file uses. `is_one`: whether a file and the files of its folder are one.
     fn graph(&self, is_one: bool) -> BTreeMap<&Module, BTreeSet<&Module>> {
-        let uses = |(module, source): (_, &Source)| {
+        let uses = |(module, source): (_, &SourceNames)| {
             let mut used = BTreeSet::new();
             // Mere re-exports are not uses.
             let imports =
@@ -122,7 +122,7 @@ impl Files {
 fn read_folder(
     folder: &Path,
     module: &[String],
-    out: &mut BTreeMap<Module, Source>,
+    out: &mut BTreeMap<Module, SourceNames>,
 ) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

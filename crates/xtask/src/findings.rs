@@ -1,7 +1,7 @@
 //! `experiments/findings.md`: a summary of the experiments written by hand, with every number taken from their results:
 //! `{{s1-f6.7#3}}` is the measured value of claim 3 of `s1-f6.7`.
 
-use narrows_papers::Judged;
+use narrows_papers::CheckedClaim;
 
 /// The text of `findings.md` with its numbers filled in; `results` finds an experiment's verdicts.
 ///
@@ -9,7 +9,7 @@ use narrows_papers::Judged;
 /// A number that no experiment has.
 pub fn filled<'a>(
     text: &str,
-    results: impl Fn(&str) -> Option<&'a [Judged]>,
+    results: impl Fn(&str) -> Option<&'a [CheckedClaim]>,
 ) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -30,7 +30,7 @@ pub fn filled<'a>(
 mod tests {
     use super::*;
 
-    fn one(ours: &str) -> Vec<Judged> {
+    fn one(ours: &str) -> Vec<CheckedClaim> {
         let text = format!(
             r#"[{{"claim":"c","stated":"s","accepted":"a","ours":"{ours}","verdict":"reproduced"}}]"#
         );

@@ -7,12 +7,12 @@
 mod kernel;
 mod page;
 
-use crate::real::ask::Ask;
-use crate::real::ledger::{Figures, Key};
-use crate::real::{Ran, Wanted, measure};
+use crate::real::ask::MeasureOptions;
+use crate::real::ledger::{Figures, LedgerKey};
+use crate::real::{Measurement, Ran, measure};
 use narrows_base::Duration;
 use narrows_net::relay::Lateness;
-use narrows_speed::{Observed, SimVsReal};
+use narrows_speed::{MeasuredRun, SimVsReal};
 use narrows_transport::Preset;
 
 const PAGE: &str = "docs/sim-vs-real.md";
@@ -20,7 +20,7 @@ const PAGE: &str = "docs/sim-vs-real.md";
 const LEDGER: &str = "sim-vs-real.jsonl";
 
 /// A link: name, specification, its rate, bytes of a packet, seconds.
-struct Net {
+struct ComparedLink {
     name: &'static str,
     spec: &'static str,
     bps: f64,
@@ -28,11 +28,17 @@ struct Net {
     seconds: f64,
 }
 
-const fn net(name: &'static str, spec: &'static str, bps: f64, packet: u32, seconds: f64) -> Net {
-    Net { name, spec, bps, packet, seconds }
+const fn net(
+    name: &'static str,
+    spec: &'static str,
+    bps: f64,
+    packet: u32,
+    seconds: f64,
+) -> ComparedLink {
+    ComparedLink { name, spec, bps, packet, seconds }
 }
 
-const NETS: [Net; 6] = [
+const NETS: [ComparedLink; 6] = [
     net("i", "20Mbit/s,25ms,queue=125kB,loss=1%", 20e6, 1500, 20.0),
     net("ii", "1.5Mbit/s,250ms,queue=93750B,loss=1%", 1.5e6, 1500, 60.0),
     net("iii", "144kbit/s,75ms,queue=2700B,loss=1%", 144e3, 1228, 60.0),
@@ -57,7 +63,7 @@ const PROTOCOLS: [&str; 13] = [
     "tear-wireless",
 ];
 
-/// `sim_vs_real`, with the flags of [`Ask`].
+/// `sim_vs_real`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
     #[cfg(target_os = "linux")]
     if let Some((flag, rest)) = args.split_first()
@@ -65,8 +71,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     {
         return kernel::run(rest);
     }
-    let ask =
-        Ask::read(args, &NETS.map(|n| n.name), &[]).map_err(|e| format!("sim-vs-real: {e}"))?;
+    let ask = MeasureOptions::read(args, &NETS.map(|n| n.name), &[])
+        .map_err(|e| format!("sim-vs-real: {e}"))?;
     let usual = || PROTOCOLS.map(str::to_string).to_vec();
     let protocols = ask.protocols.clone().unwrap_or_else(usual);
     let mut wanted = Vec::new();
@@ -75,12 +81,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
             for protocol in &protocols {
                 sim_vs_real(net, protocol, ask.shorter).check()?;
                 let seconds = net.seconds * ask.shorter;
-                let key = Key { protocol: protocol.clone(), link: net.name.into(), seed, seconds };
-                wanted.push(Wanted { key, rate_bps: net.bps, alone: false });
+                let key =
+                    LedgerKey { protocol: protocol.clone(), link: net.name.into(), seed, seconds };
+                wanted.push(Measurement { key, rate_bps: net.bps, alone: false });
             }
         }
     }
-    let of = |key: &Key| -> Result<SimVsReal, String> {
+    let of = |key: &LedgerKey| -> Result<SimVsReal, String> {
         let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
         Ok(sim_vs_real(net, &key.protocol, ask.shorter))
     };
@@ -99,7 +106,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-fn sim_vs_real(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
+fn sim_vs_real(net: &ComparedLink, protocol: &str, shorter: f64) -> SimVsReal {
     SimVsReal {
         protocol: protocol.into(),
         link: net.spec.into(),
@@ -110,13 +117,13 @@ fn sim_vs_real(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
 }
 
 /// Repeats a simulated run with real sockets.
-fn beside(sim: &Observed, sim_vs_real: &SimVsReal, seed: u64) -> Result<Ran, String> {
+fn beside(sim: &MeasuredRun, sim_vs_real: &SimVsReal, seed: u64) -> Result<Ran, String> {
     let (real, late) = sim_vs_real.real(seed)?;
     Ok(both(sim, &real, late))
 }
 
 /// The figures of both, and a line.
-fn both(sim: &Observed, real: &Observed, late: Lateness) -> Ran {
+fn both(sim: &MeasuredRun, real: &MeasuredRun, late: Lateness) -> Ran {
     let mut figures = Figures::new();
     for (who, seen) in [("sim", sim), ("real", real)] {
         for (name, value) in named(seen) {
@@ -140,7 +147,7 @@ fn both(sim: &Observed, real: &Observed, late: Lateness) -> Ran {
     Ran { figures, late_mean_s: late.mean_s, line }
 }
 
-fn named(s: &Observed) -> [(&'static str, f64); 4] {
+fn named(s: &MeasuredRun) -> [(&'static str, f64); 4] {
     [
         ("goodput_bps", s.goodput_bps),
         ("rtt_s", s.rtt_s),

@@ -5,7 +5,7 @@ mod fingerprints;
 use fingerprints::Fingerprints;
 use narrows_papers::coverage::{self, Coverage};
 use narrows_papers::{
-    Experiment, Judged, experiment, judge, linux, ns2, page, panel, row_references,
+    CheckedClaim, Experiment, experiment, judge, linux, ns2, page, panel, row_references,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         })?;
         written.insert(PAPERS_PAGE.into(), page);
     }
-    let results: Vec<(&str, &[Judged])> =
+    let results: Vec<(&str, &[CheckedClaim])> =
         done.iter().map(|d| (d.id.as_str(), d.judged.as_slice())).collect();
     if let Err(fault) = row_references::check(&results) {
         faults.push(fault);
@@ -137,13 +137,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// An experiment's title and verdicts.
-struct Done {
+struct ExperimentVerdicts {
     id: String,
     title: String,
-    judged: Vec<Judged>,
+    judged: Vec<CheckedClaim>,
 }
 
-fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<Done, String> {
+fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<ExperimentVerdicts, String> {
     let e: Experiment = experiment::load(folder)?;
     let id = e.file.id.clone();
     eprintln!("{id}");
@@ -157,28 +157,33 @@ fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<Done, Stri
     let mut json = serde_json::to_string_pretty(&judged).map_err(|e| e.to_string())?;
     json.push('\n');
     written.insert(place.join("result.json"), json);
-    Ok(Done { id, title: e.file.title, judged })
+    Ok(ExperimentVerdicts { id, title: e.file.title, judged })
 }
 
 /// The verdicts of an experiment that is not run this time.
-fn kept(folder: &Path) -> Result<Done, String> {
+fn kept(folder: &Path) -> Result<ExperimentVerdicts, String> {
     let e = experiment::load(folder)?;
     let path = folder.join("result.json");
     let judged = match std::fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,
         Err(_) => Vec::new(),
     };
-    Ok(Done { id: e.file.id, title: e.file.title, judged })
+    Ok(ExperimentVerdicts { id: e.file.id, title: e.file.title, judged })
 }
 
 /// `docs/validation.md`.
-fn all(done: &[Done], [linux, ns2]: [&str; 2], findings: &str, figures: &Coverage) -> String {
-    let (forms, papers): (Vec<&Done>, Vec<&Done>) =
+fn all(
+    done: &[ExperimentVerdicts],
+    [linux, ns2]: [&str; 2],
+    findings: &str,
+    figures: &Coverage,
+) -> String {
+    let (forms, papers): (Vec<&ExperimentVerdicts>, Vec<&ExperimentVerdicts>) =
         done.iter().partition(|d| d.id.starts_with(FORMS));
-    let results: Vec<(&str, &[Judged])> =
+    let results: Vec<(&str, &[CheckedClaim])> =
         papers.iter().map(|d| (d.id.as_str(), d.judged.as_slice())).collect();
     let (summary, missing) = (figures.summary(&results), figures.missing());
-    let rows = |all: &[&Done]| -> String {
+    let rows = |all: &[&ExperimentVerdicts]| -> String {
         let rows = all.iter().map(|d| page::row(&d.id, &d.title, &d.judged) + "\n");
         ROW_HEAD.to_string() + &rows.collect::<String>()
     };

@@ -3,7 +3,7 @@
 
 use super::class::Class;
 use super::failure::{self, Fault};
-use super::interpreted::{Failed, Parameter};
+use super::interpreted::{ConstructorParameter, Failed};
 use super::limits;
 use narrows_base::Time;
 use narrows_congestion as congestion;
@@ -154,7 +154,7 @@ pub fn layouts() -> [(Vec<Field>, usize); 5] {
 
 /// The machine code and the state's record, as created by `compiled.py`. The address of an absent method is 0.
 #[derive(FromPyObject, Clone)]
-pub struct Layout {
+pub struct CompiledLayout {
     on_ack: usize,
     on_loss: usize,
     on_rto: usize,
@@ -169,7 +169,7 @@ pub struct Layout {
     size: usize,
 }
 
-impl Layout {
+impl CompiledLayout {
     fn offset(&self, name: &str) -> Option<usize> {
         let field = self.fields.iter().find(|(field, _, is_bool)| field == name && !is_bool);
         field.map(|(_, offset, _)| *offset)
@@ -207,7 +207,7 @@ mod call {
 pub struct Compiled {
     /// Keeps the machine code alive.
     class: Arc<Class>,
-    layout: Layout,
+    layout: CompiledLayout,
     state: Vec<u64>,
     /// Offsets in bytes of the values that are read after each call.
     cwnd: usize,
@@ -222,8 +222,8 @@ impl Compiled {
     /// Creates the state for a flow; an exception of the class ends the simulation.
     pub fn build(
         class: &Arc<Class>,
-        layout: &Layout,
-        arguments: &[(&'static str, Parameter)],
+        layout: &CompiledLayout,
+        arguments: &[(&'static str, ConstructorParameter)],
         environment: &Environment,
     ) -> Box<dyn Controller> {
         match Compiled::new(class, layout, arguments, environment) {
@@ -237,8 +237,8 @@ impl Compiled {
 
     fn new(
         class: &Arc<Class>,
-        layout: &Layout,
-        arguments: &[(&'static str, Parameter)],
+        layout: &CompiledLayout,
+        arguments: &[(&'static str, ConstructorParameter)],
         environment: &Environment,
     ) -> Result<Compiled, Fault> {
         let mut made = Compiled {
@@ -261,10 +261,10 @@ impl Compiled {
     fn fill(
         &mut self,
         py: Python<'_>,
-        arguments: &[(&'static str, Parameter)],
+        arguments: &[(&'static str, ConstructorParameter)],
         environment: &Environment,
     ) -> Result<(), Fault> {
-        let object = Parameter::object(py, &self.class.factory, arguments, environment)?;
+        let object = ConstructorParameter::object(py, &self.class.factory, arguments, environment)?;
         for (name, offset, is_bool) in &self.layout.fields {
             let value = object.getattr(name.as_str())?;
             let word = &mut self.state[offset / 8];

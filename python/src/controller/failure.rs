@@ -1,11 +1,11 @@
 //! Exceptions and invalid limits of a controller: they end its simulation, and the exception, with its traceback, is
 //! raised to the caller.
 //!
-//! The engine gets a line of text, through the [`Scope`] of the simulating thread. The exception is stored here until
+//! The engine gets a line of text, through the [`SimulationScope`] of the simulating thread. The exception is stored here until
 //! the call to which this text returns takes it.
 
 use narrows_base::Time;
-use narrows_congestion::Scope;
+use narrows_congestion::SimulationScope;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::ffi;
@@ -45,9 +45,9 @@ fn raised() -> MutexGuard<'static, VecDeque<Raised>> {
 
 /// Simulations of Python controllers hold the GIL from beginning to end: taking it for each acknowledgement would cost
 /// more than the acknowledgement. The interpreter releases it now and then.
-pub const INTERPRETED: Scope = Scope { enter: enter_attached, failure };
+pub const INTERPRETED: SimulationScope = SimulationScope { enter: enter_attached, failure };
 /// Compiled controllers need no GIL.
-pub const COMPILED: Scope = Scope { enter, failure };
+pub const COMPILED: SimulationScope = SimulationScope { enter, failure };
 
 fn enter_attached(simulation: &mut dyn FnMut()) {
     Python::attach(|py| {

@@ -79,7 +79,7 @@ impl Interpreted {
     /// A new object for a flow; an exception of the class ends the simulation.
     pub fn build(
         class: &Arc<Class>,
-        arguments: &[(&'static str, Parameter)],
+        arguments: &[(&'static str, ConstructorParameter)],
         environment: &Environment,
     ) -> Box<dyn Controller> {
         Python::attach(|py| {
@@ -97,10 +97,10 @@ impl Interpreted {
     fn new(
         py: Python<'_>,
         class: &Arc<Class>,
-        arguments: &[(&'static str, Parameter)],
+        arguments: &[(&'static str, ConstructorParameter)],
         environment: &Environment,
     ) -> Result<Interpreted, Fault> {
-        let object = Parameter::object(py, &class.factory, arguments, environment)?;
+        let object = ConstructorParameter::object(py, &class.factory, arguments, environment)?;
         let (ack, tuple) = fresh_ack(py)?;
         let mut made = Interpreted {
             class: class.clone(),
@@ -283,26 +283,26 @@ impl CloneController for Interpreted {
 
 /// A parameter of the constructor, as given by a specification.
 #[derive(Clone, Copy, Debug)]
-pub enum Parameter {
+pub enum ConstructorParameter {
     Float(f64),
     Int(i64),
     Bool(bool),
 }
 
-impl Parameter {
+impl ConstructorParameter {
     /// A new object of a class for a flow; calls `on_start`, if it exists.
     pub fn object<'py>(
         py: Python<'py>,
         factory: &Py<PyAny>,
-        arguments: &[(&'static str, Parameter)],
+        arguments: &[(&'static str, ConstructorParameter)],
         environment: &Environment,
     ) -> PyResult<Bound<'py, PyAny>> {
         let given = PyDict::new(py);
         for (name, value) in arguments {
             match value {
-                Parameter::Float(x) => given.set_item(name, x)?,
-                Parameter::Int(x) => given.set_item(name, x)?,
-                Parameter::Bool(x) => given.set_item(name, x)?,
+                ConstructorParameter::Float(x) => given.set_item(name, x)?,
+                ConstructorParameter::Int(x) => given.set_item(name, x)?,
+                ConstructorParameter::Bool(x) => given.set_item(name, x)?,
             }
         }
         let object = factory.bind(py).call((), Some(&given))?;

@@ -1,9 +1,9 @@
 //! Python classes as controllers: they are available by name during a call that uses them.
 
 use super::class::Class;
-use super::compiled::{Compiled, Layout};
+use super::compiled::{Compiled, CompiledLayout};
 use super::failure::{self, COMPILED, INTERPRETED};
-use super::interpreted::{Failed, Interpreted, Parameter};
+use super::interpreted::{ConstructorParameter, Failed, Interpreted};
 use crate::errors::{SpecError, spec};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A class while it is lent.
 #[derive(Clone)]
-struct Lent {
+struct LentClass {
     class: Arc<Class>,
     /// Its compiled methods, if it is compiled.
-    layout: Option<Layout>,
+    layout: Option<CompiledLayout>,
 }
 
 /// Description of a class by the package's Python code: see `_inspect` in `controller.py`.
@@ -45,7 +45,7 @@ struct Entries {
     over_rrtp: ProtocolEntry,
     variables: &'static [&'static str],
     /// The class, while it is lent.
-    lent: &'static Mutex<Option<Lent>>,
+    lent: &'static Mutex<Option<LentClass>>,
 }
 
 /// A class that is lent at present.
@@ -59,15 +59,15 @@ struct InUse {
 }
 
 #[derive(Default)]
-struct Known {
+struct LentClasses {
     entries: BTreeMap<Shape, &'static Entries>,
     in_use: BTreeMap<String, InUse>,
 }
 
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static KNOWN: Mutex<Option<LentClasses>> = Mutex::new(None);
 
 /// Calls `look` with the table. While it waits for the lock, the GIL is released, since the lock's holder may need it.
-fn known<T>(py: Python<'_>, look: impl FnOnce(&mut Known) -> T) -> T {
+fn known<T>(py: Python<'_>, look: impl FnOnce(&mut LentClasses) -> T) -> T {
     let mut known = KNOWN.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
     look(known.get_or_insert_default())
 }
@@ -110,10 +110,10 @@ impl Entries {
             params,
             status: Status::NotValidated,
         }));
-        let lent: &'static Mutex<Option<Lent>> = Box::leak(Box::default());
+        let lent: &'static Mutex<Option<LentClass>> = Box::leak(Box::default());
         let build = move |settings: &Settings, environment: &Environment| {
             let lent = lent.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let Some(Lent { class, layout }) = lent else {
+            let Some(LentClass { class, layout }) = lent else {
                 return Box::new(Failed) as Box<dyn Controller>;
             };
             let given = params.iter().zip(kinds).filter(|(p, _)| settings.given(p.name));
@@ -142,7 +142,7 @@ impl Entries {
         }))
     }
 
-    fn put(&self, lent: Option<Lent>) {
+    fn put(&self, lent: Option<LentClass>) {
         let before = {
             let mut place = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *place, lent)
@@ -152,11 +152,11 @@ impl Entries {
     }
 }
 
-fn value(settings: &Settings, param: &Param, kind: &str) -> Parameter {
+fn value(settings: &Settings, param: &Param, kind: &str) -> ConstructorParameter {
     match kind {
-        "bool" => Parameter::Bool(settings.choice(param.name) == "on"),
-        "int" => Parameter::Int(settings.number(param.name) as i64),
-        _ => Parameter::Float(settings.number(param.name)),
+        "bool" => ConstructorParameter::Bool(settings.choice(param.name) == "on"),
+        "int" => ConstructorParameter::Int(settings.number(param.name) as i64),
+        _ => ConstructorParameter::Float(settings.number(param.name)),
     }
 }
 
@@ -202,7 +202,7 @@ impl Drop for Loan {
 pub fn lend(py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<Loan> {
     let shape: Shape = description.extract()?;
     let factory: Py<PyAny> = description.getattr("factory")?.unbind();
-    let layout: Option<Layout> = description.getattr("layout")?.extract()?;
+    let layout: Option<CompiledLayout> = description.getattr("layout")?.extract()?;
     let name = shape.name.clone();
     let lent = known(py, |known| {
         if let Some(in_use) = known.in_use.get_mut(&name) {
@@ -222,7 +222,7 @@ pub fn lend(py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<Loan> {
             factory: factory.clone_ref(py),
             variables: entries.variables,
         });
-        entries.put(Some(Lent { class, layout }));
+        entries.put(Some(LentClass { class, layout }));
         match sim::Loan::new(&entries.controller, &entries.over_tcp, &entries.over_rrtp) {
             Ok(loan) => {
                 let in_use = InUse { calls: 1, factory, shape, entries, _loan: loan };

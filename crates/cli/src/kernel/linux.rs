@@ -1,13 +1,13 @@
 //! `narrows kernel` on Linux.
 
-use super::on_page::OnPage;
+use super::on_page::KernelPage;
 use super::{KernelAgent, KernelGuard, KernelLoad, KernelRun, KernelStatus, KernelUnload};
 use crate::failure::Failure;
 use crate::terminal::{note, print, print_json};
-use narrows_emulator::{Event, Signals, with_all_signals};
+use narrows_emulator::{ReceivedSignal, SignalReceiver, with_all_signals};
 use narrows_kernel::instance::{self, Instance, Registration};
-use narrows_kernel::status::{DecidedBy, Status};
-use narrows_kernel::{Agent, AgentTap, Cgroup, Choice, Error, Loaded, Native, Programs};
+use narrows_kernel::status::{ControlStatus, DecidedBy};
+use narrows_kernel::{Agent, AgentTap, BpfPrograms, Cgroup, Choice, Error, Loaded, Native};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -22,18 +22,18 @@ impl From<Error> for Failure {
 }
 
 /// A congestion controller for the kernel's TCP.
-enum Controller {
+enum KernelController {
     /// A controller that runs in user space.
     Asked(Choice),
     /// A controller that runs entirely inside the kernel.
     Native(Native),
 }
 
-impl Controller {
+impl KernelController {
     fn text(&self) -> &str {
         match self {
-            Controller::Asked(choice) => choice.text(),
-            Controller::Native(native) => native.text(),
+            KernelController::Asked(choice) => choice.text(),
+            KernelController::Native(native) => native.text(),
         }
     }
 }
@@ -43,7 +43,7 @@ fn chosen(
     controller: &str,
     name: Option<&str>,
     native: bool,
-) -> Result<(Controller, String), Failure> {
+) -> Result<(KernelController, String), Failure> {
     // Checked first, since this error is more specific than that of `Choice`.
     let native = if native { Some(Native::new(controller)?) } else { None };
     let choice = Choice::new(controller).map_err(|e| hinted(controller, e))?;
@@ -58,7 +58,7 @@ fn chosen(
         Some(name) => Choice::checked_name(name)?.to_string(),
         None => choice.default_name(),
     };
-    Ok((native.map_or(Controller::Asked(choice), Controller::Native), name))
+    Ok((native.map_or(KernelController::Asked(choice), KernelController::Native), name))
 }
 
 /// An error for an unknown controller. If the name is that of a protocol, it names the protocol's controller.
@@ -83,15 +83,15 @@ struct Started {
 /// Registers a controller and, for one in user space, starts its agent. With `lasting`, a native one remains registered
 /// afterwards.
 fn start(
-    programs: &Programs,
-    controller: &Controller,
+    programs: &BpfPrograms,
+    controller: &KernelController,
     name: &str,
     lasting: bool,
     tap: Option<Arc<dyn AgentTap>>,
 ) -> Result<Started, Failure> {
     let loaded = match controller {
-        Controller::Asked(_) => programs.register(name)?,
-        Controller::Native(native) => programs.register_native(name, native, lasting)?,
+        KernelController::Asked(_) => programs.register(name)?,
+        KernelController::Native(native) => programs.register_native(name, native, lasting)?,
     };
     let registered = Registration::new(Instance {
         name: name.to_string(),
@@ -109,8 +109,10 @@ fn start(
         }
     };
     let (agent, native) = match controller {
-        Controller::Asked(choice) => (Some(Agent::watched(loaded, choice.clone(), tap)?), None),
-        Controller::Native(_) => (None, Some(loaded)),
+        KernelController::Asked(choice) => {
+            (Some(Agent::watched(loaded, choice.clone(), tap)?), None)
+        }
+        KernelController::Native(_) => (None, Some(loaded)),
     };
     Ok(Started { registration, _agent: agent, _native: native })
 }
@@ -127,11 +129,11 @@ pub fn run(a: &KernelRun) -> Result<(), Failure> {
         Failure::Input("kernel run: no command: narrows kernel run NAME -- COMMAND".into())
     })?;
     // Before any thread is started, so that no thread receives signals.
-    let signals = Signals::take()?;
-    let programs = Programs::prepare()?;
+    let signals = SignalReceiver::take()?;
+    let programs = BpfPrograms::prepare()?;
     let cgroup = Cgroup::create()?;
-    let page = OnPage::open(&a.live, controller.text())?;
-    let tap = page.as_ref().map(OnPage::tap);
+    let page = KernelPage::open(&a.live, controller.text())?;
+    let tap = page.as_ref().map(KernelPage::tap);
     let started = start(&programs, &controller, &name, false, tap)?;
     let chooser = programs.choose(cgroup.directory(), &name)?;
     let mut command = Command::new(program);
@@ -155,7 +157,11 @@ pub fn run(a: &KernelRun) -> Result<(), Failure> {
 
 /// Waits for the command's end, and passes on signals that only this process received; those of the terminal reach all
 /// processes. If the command does not end after a request to terminate, all its processes are killed after a while.
-fn attend(signals: &Signals, cgroup: &Cgroup, child: &mut Child) -> Result<ExitStatus, Failure> {
+fn attend(
+    signals: &SignalReceiver,
+    cgroup: &Cgroup,
+    child: &mut Child,
+) -> Result<ExitStatus, Failure> {
     let failed = |e| Failure::Outside(format!("kernel run: waiting for the command: {e}"));
     let mut asked: Option<Instant> = None;
     loop {
@@ -166,7 +172,7 @@ fn attend(signals: &Signals, cgroup: &Cgroup, child: &mut Child) -> Result<ExitS
             return Ok(status);
         }
         let patience = asked.map_or(PATIENCE, |at| PATIENCE.saturating_sub(at.elapsed()));
-        if let Some(Event::Stop { signal, everybody: false }) = signals.wait(patience) {
+        if let Some(ReceivedSignal::Stop { signal, everybody: false }) = signals.wait(patience) {
             cgroup.signal(signal);
             if signal == TERMINATE || signal == HANG_UP {
                 asked.get_or_insert_with(Instant::now);
@@ -200,7 +206,7 @@ pub fn load(a: &KernelLoad) -> Result<(), Failure> {
         return Err(Failure::Input(format!("kernel load: {flag} is for one controller")));
     }
     // Check all of them before any is loaded.
-    let all: Vec<(Controller, String)> = a
+    let all: Vec<(KernelController, String)> = a
         .controllers
         .iter()
         .map(|controller| chosen(controller, a.name.as_deref(), a.native))
@@ -212,9 +218,9 @@ pub fn load(a: &KernelLoad) -> Result<(), Failure> {
     }
     for (controller, name) in &all {
         match controller {
-            Controller::Asked(choice) => background(choice.text(), name, a.system)?,
-            Controller::Native(_) => {
-                let mut started = start(&Programs::prepare()?, controller, name, true, None)?;
+            KernelController::Asked(choice) => background(choice.text(), name, a.system)?,
+            KernelController::Native(_) => {
+                let mut started = start(&BpfPrograms::prepare()?, controller, name, true, None)?;
                 if a.system {
                     started.registration.become_system()?;
                 }
@@ -260,7 +266,7 @@ const HANG_UP: i32 = 1;
 pub fn agent(a: &KernelAgent) -> Result<(), Failure> {
     // Signals of the terminal from which it was loaded should not reach it.
     instance::leave_session();
-    let signals = Signals::take()?;
+    let signals = SignalReceiver::take()?;
     let begun = begin(a);
     match &begun {
         Ok(_) => print(&format!("{READY}\n"))?,
@@ -268,14 +274,14 @@ pub fn agent(a: &KernelAgent) -> Result<(), Failure> {
         Err(_) => {}
     }
     let started = begun?;
-    while !matches!(signals.wait(PATIENCE), Some(Event::Stop { .. })) {}
+    while !matches!(signals.wait(PATIENCE), Some(ReceivedSignal::Stop { .. })) {}
     drop(started);
     Ok(())
 }
 
 fn begin(a: &KernelAgent) -> Result<Started, Failure> {
     let (controller, name) = chosen(&a.controller, Some(&a.name), false)?;
-    let mut started = start(&Programs::prepare()?, &controller, &name, false, None)?;
+    let mut started = start(&BpfPrograms::prepare()?, &controller, &name, false, None)?;
     if a.system {
         started.registration.become_system()?;
         let program = std::env::current_exe().map_err(|e| Failure::Outside(e.to_string()))?;
@@ -351,7 +357,7 @@ fn word(mode: DecidedBy) -> &'static str {
     }
 }
 
-fn to_json(i: &Instance, agent: instance::Agent, s: &Status) -> Value {
+fn to_json(i: &Instance, agent: instance::AgentState, s: &ControlStatus) -> Value {
     let connections: Vec<Value> = s
         .connections
         .iter()
@@ -364,7 +370,7 @@ fn to_json(i: &Instance, agent: instance::Agent, s: &Status) -> Value {
         })
         .collect();
     json!({
-        "name": i.name, "controller": i.controller, "pid": i.pid, "agent_lives": agent == instance::Agent::Living,
+        "name": i.name, "controller": i.controller, "pid": i.pid, "agent_lives": agent == instance::AgentState::Living,
         "native": i.native.is_some(),
         "system": i.system_before.is_some(), "connections": connections,
         "connections_seen": s.seen, "connections_without_slot": s.without_slot,
@@ -379,11 +385,11 @@ fn to_json(i: &Instance, agent: instance::Agent, s: &Status) -> Value {
 /// Maximum number of connections in the table.
 const MAX_LINES: usize = 40;
 
-fn table(i: &Instance, agent: instance::Agent, s: &Status) -> String {
+fn table(i: &Instance, agent: instance::AgentState, s: &ControlStatus) -> String {
     let agent = match agent {
-        instance::Agent::Living => format!("process {}", i.pid),
-        instance::Agent::Needless => "wholly inside the kernel".into(),
-        instance::Agent::Gone => {
+        instance::AgentState::Living => format!("process {}", i.pid),
+        instance::AgentState::Needless => "wholly inside the kernel".into(),
+        instance::AgentState::Gone => {
             "its process was killed: connections go on as Reno by themselves".into()
         }
     };
@@ -426,7 +432,7 @@ fn table(i: &Instance, agent: instance::Agent, s: &Status) -> String {
 }
 
 /// Statistics of the user-space side, for display.
-fn answers(s: &Status) -> String {
+fn answers(s: &ControlStatus) -> String {
     let t = &s.statistics;
     format!(
         "  {} records in {} batches, {:.0} per second, {} lost; {} fallbacks\n  answered within {:.3} ms (p50), {:.3} ms \

@@ -3,9 +3,11 @@
 use crate::failure::Failure;
 use crate::live::LiveArgs;
 use narrows_kernel::{AgentTap, ConnectionFigures};
-use narrows_live::Live;
-use narrows_live::connections::{Connections, Ended, Figures, Opened};
-use narrows_live::feed::{About, Feed, Phase, Run};
+use narrows_live::LivePage;
+use narrows_live::connections::{
+    AnnouncedConnection, ConnectionEnd, ConnectionStatistics, ConnectionTracks,
+};
+use narrows_live::feed::{Feed, LiveRun, RunDescription, RunPhase};
 use narrows_net::Clock;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +20,15 @@ const UPDATE: Duration = Duration::from_micros(16_667);
 const MAX_KEPT: usize = 1024;
 
 /// The page of a controller in the kernel's TCP.
-pub struct OnPage {
-    _page: Live,
-    run: Arc<Run>,
-    known: Arc<Known>,
+pub struct KernelPage {
+    _page: LivePage,
+    run: Arc<LiveRun>,
+    known: Arc<AgentFigures>,
 }
 
 /// Figures that the agent's thread stores for the page's thread.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct AgentFigures {
     last: Mutex<BTreeMap<u32, Last>>,
     stop: AtomicBool,
 }
@@ -39,7 +41,7 @@ struct Last {
     watched: Vec<(&'static str, f64)>,
 }
 
-impl AgentTap for Known {
+impl AgentTap for AgentFigures {
     fn seen(
         &self,
         connection: u32,
@@ -60,13 +62,13 @@ impl AgentTap for Known {
     }
 }
 
-impl Known {
+impl AgentFigures {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Last>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes the stored figures on, 60 times a second.
-    fn show(&self, mut connections: Connections) {
+    fn show(&self, mut connections: ConnectionTracks) {
         let clock = Clock::new();
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(UPDATE);
@@ -74,11 +76,16 @@ impl Known {
             self.lock().retain(|number, last| {
                 let key = (0, u64::from(*number));
                 if std::mem::take(&mut last.new) {
-                    opened.push(Opened { key, name: None, title: "acknowledgements come" });
+                    opened.push(AnnouncedConnection {
+                        key,
+                        name: None,
+                        title: "acknowledgements come",
+                    });
                 }
                 let figures = figures(&last.figures);
                 if last.closed {
-                    closed.insert(key, Ended { why: "It is closed.".into(), last: figures });
+                    closed
+                        .insert(key, ConnectionEnd { why: "It is closed.".into(), last: figures });
                 } else {
                     seen.push((key, figures, last.watched.clone()));
                 }
@@ -92,9 +99,9 @@ impl Known {
 }
 
 /// Figures for the page: segments count as packets; carried bytes are those of the delivered segments.
-fn figures(f: &ConnectionFigures) -> Figures {
+fn figures(f: &ConnectionFigures) -> ConnectionStatistics {
     let mss = u64::from(f.mss);
-    Figures {
+    ConnectionStatistics {
         cwnd: f.cwnd,
         in_flight: u64::from(f.in_flight),
         rtt_sum_s: f.rtt_sum.as_secs_f64(),
@@ -112,26 +119,26 @@ fn figures(f: &ConnectionFigures) -> Figures {
     }
 }
 
-impl OnPage {
+impl KernelPage {
     /// Opens a page, if `--live` is set, for the connections of this controller.
-    pub fn open(live: &LiveArgs, controller: &str) -> Result<Option<OnPage>, Failure> {
+    pub fn open(live: &LiveArgs, controller: &str) -> Result<Option<KernelPage>, Failure> {
         if live.live.is_none() {
             return Ok(None);
         }
         // Arguments of the command are not shown, since they may contain secrets.
         let feed = Feed::new("narrows kernel run");
         let (name, detail) = (controller.to_string(), "connections of the kernel's TCP".into());
-        let run = feed.begin(About { name, detail, real: true, end_s: None });
+        let run = feed.begin(RunDescription { name, detail, real: true, end_s: None });
         let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };
-        let connections = Connections::of_tcp(run.clone(), controller);
-        let known = Arc::new(Known::default());
+        let connections = ConnectionTracks::of_tcp(run.clone(), controller);
+        let known = Arc::new(AgentFigures::default());
         let shown = known.clone();
         std::thread::Builder::new()
             .name("narrows-live-tcp".into())
             .spawn(move || shown.show(connections))
             .map_err(|e| Failure::Outside(format!("--live: no thread is left: {e}")))?;
-        Ok(Some(OnPage { _page: page, run, known }))
+        Ok(Some(KernelPage { _page: page, run, known }))
     }
 
     /// Observer for the agent.
@@ -141,9 +148,9 @@ impl OnPage {
 }
 
 /// Closes the page when the command ends.
-impl Drop for OnPage {
+impl Drop for KernelPage {
     fn drop(&mut self) {
         self.known.stop.store(true, Ordering::Release);
-        self.run.end(Phase::Done);
+        self.run.end(RunPhase::Done);
     }
 }

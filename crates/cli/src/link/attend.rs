@@ -6,7 +6,9 @@ use super::shown::{json, live_line, table, warning};
 use crate::failure::Failure;
 use crate::terminal::{note, print};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use narrows_emulator::{EmulatedLink, Event, LinkStats, Programs, Signals, forward};
+use narrows_emulator::{
+    EmulatedLink, LinkStats, Programs, ReceivedSignal, SignalReceiver, forward,
+};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -16,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const TERMINATE: i32 = 15;
 
 /// Running links and commands. They end with the last command; without a command, at a signal.
-pub struct Running<'a> {
+pub struct RunningLinks<'a> {
     pub links: Vec<(&'a str, &'a EmulatedLink)>,
     pub programs: Programs,
     /// Output of all commands except the last.
@@ -24,8 +26,12 @@ pub struct Running<'a> {
 }
 
 /// Waits for the end. If the last command's exit code is not zero, it is the failure.
-pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(), Failure> {
-    let Running { links, mut programs, labelled } = running;
+pub fn attend(
+    a: &LinkArgs,
+    signals: &SignalReceiver,
+    running: RunningLinks<'_>,
+) -> Result<(), Failure> {
+    let RunningLinks { links, mut programs, labelled } = running;
     let alone = programs.commands().len() == 0;
     let bar = (alone && !a.quiet).then(bar);
     let mut last: Vec<LinkStats> = links.iter().map(|(_, l)| l.stats()).collect();
@@ -33,17 +39,17 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
     let code = loop {
         let patience = SECOND.saturating_sub(shown.elapsed());
         match signals.wait(patience) {
-            Some(Event::Child) => {
+            Some(ReceivedSignal::Child) => {
                 if let Some(status) = ended(&mut programs, a.quiet) {
                     break code(status);
                 }
             }
-            Some(Event::Stop { signal, .. }) if alone => {
+            Some(ReceivedSignal::Stop { signal, .. }) if alone => {
                 break Some(signal)
                     .filter(|s| *s != 2 && *s != TERMINATE)
                     .map_or(0, |s| 128 + s as u8);
             }
-            Some(Event::Stop { signal, everybody }) => {
+            Some(ReceivedSignal::Stop { signal, everybody }) => {
                 for child in programs.commands().filter(|_| !everybody) {
                     forward(child, signal);
                 }

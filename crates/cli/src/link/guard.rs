@@ -12,24 +12,24 @@ const NAME: &str = "nw-link-guard";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The guard of this process. Dropping it ends it without a cleanup.
-pub struct Guard {
+pub struct LinkGuard {
     child: Child,
 }
 
-impl Guard {
+impl LinkGuard {
     /// Starts a guard. `None` if this program's file cannot be started again; the user can run `--clean` then.
-    pub fn start() -> Option<Guard> {
+    pub fn start() -> Option<LinkGuard> {
         let mut command = Command::new(std::env::current_exe().ok()?);
         // The kernel closes the pipe when this process ends for any reason, since no other process has its write end.
         command.args(["link", "--guard"]).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // A process group of its own, so that the terminal's signals do not reach it.
         command.process_group(0);
-        Some(Guard { child: command.spawn().ok()? })
+        Some(LinkGuard { child: command.spawn().ok()? })
     }
 }
 
-impl Drop for Guard {
+impl Drop for LinkGuard {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

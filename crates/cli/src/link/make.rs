@@ -1,17 +1,17 @@
 //! Creates the namespaces, links and commands of a plan.
 
 use super::LinkArgs;
-use super::attend::{Running, attend};
-use super::guard::Guard;
+use super::attend::{RunningLinks, attend};
+use super::guard::LinkGuard;
 use super::labelled::Labelled;
-use super::on_page::{Observed, OnPage};
-use super::plan::Plan;
+use super::on_page::{LinkPage, PageLink};
+use super::plan::LinkPlan;
 use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::{metrics, terminal};
 use narrows_emulator::{
-    Behind, EmulatedLink, Error, LinkEnd, Namespace, Programs, Signals, Topology, TopologyLink,
-    clean,
+    Behind, EmulatedLink, Error, LinkEnd, Namespace, Programs, SignalReceiver, Topology,
+    TopologyLink, clean,
 };
 use narrows_live::MetricsListener;
 use narrows_live::metrics::link::LinkMetrics;
@@ -30,7 +30,7 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     if a.clean {
         return remove_leftovers(a.quiet);
     }
-    let mut plan = Plan::read(a)?;
+    let mut plan = LinkPlan::read(a)?;
     let root = narrows_emulator::is_root();
     if !root {
         let flag = match (&a.page.live, &a.metrics.address) {
@@ -38,21 +38,21 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
             (None, Some(_)) => Some("--metrics"),
             (None, None) => None,
         };
-        if let Some(flag) = flag.filter(|_| matches!(plan, Plan::Behind { .. })) {
+        if let Some(flag) = flag.filter(|_| matches!(plan, LinkPlan::Behind { .. })) {
             return Err(Failure::Input(format!(
                 "{flag}: without root a way out goes through pasta, where no browser reaches the page: use --far or root"
             )));
         }
         plan.without_root()?;
     }
-    let mut page = OnPage::bind(&a.page)?;
+    let mut page = LinkPage::bind(&a.page)?;
     page.iter_mut().for_each(|page| plan.show(page));
     let metrics = a.metrics.bind()?;
     // Started as the present user (in a user namespace there is no other), and before signals are blocked.
-    let _guard = Guard::start();
+    let _guard = LinkGuard::start();
     // Before any thread is started: each thread has a signal mask of its own, and only a single-threaded process can
     // enter a user namespace.
-    let signals = Signals::take()?;
+    let signals = SignalReceiver::take()?;
     if !root {
         narrows_emulator::become_root_of_own()?;
     }
@@ -65,10 +65,10 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
 /// Creates the planned links and waits for their end.
 fn run(
     a: &LinkArgs,
-    plan: Plan,
-    signals: &Signals,
+    plan: LinkPlan,
+    signals: &SignalReceiver,
     recorded: &[Recorded],
-    (page, metrics): (Option<OnPage>, Option<MetricsListener>),
+    (page, metrics): (Option<LinkPage>, Option<MetricsListener>),
 ) -> Result<(), Failure> {
     let mut labelled = Labelled::default();
     let attend = |links: Vec<(&str, &EmulatedLink)>, programs, labelled| {
@@ -77,11 +77,11 @@ fn run(
             metrics::serve(metrics, vec![counted(&links)])?;
         }
         recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
-        attend(a, signals, Running { links, programs, labelled })
+        attend(a, signals, RunningLinks { links, programs, labelled })
     };
     let what = plan.what(a);
     match plan {
-        Plan::Between { names: [x, y], single } => {
+        LinkPlan::Between { names: [x, y], single } => {
             let options = single.options;
             let (x, y) = (Namespace::named(&x)?, Namespace::named(&y)?);
             let link = EmulatedLink::between(&x, &y, options)?;
@@ -93,7 +93,7 @@ fn run(
             }
             attend(vec![("link", &link)], Programs::new()?, labelled)
         }
-        Plan::Behind { single } => {
+        LinkPlan::Behind { single } => {
             let behind = Behind::new(single.options)?;
             let Some(link) = behind.link() else { return Ok(()) };
             let host = first(&link.b().addresses);
@@ -110,7 +110,7 @@ fn run(
             }
             attend(vec![("link", link)], programs, labelled)
         }
-        Plan::Far { far, single } => {
+        LinkPlan::Far { far, single } => {
             let wire = TopologyLink {
                 name: "link".into(),
                 from: "near".into(),
@@ -140,7 +140,7 @@ fn run(
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
             attend(links, programs, labelled)
         }
-        Plan::Scenario { wires, commands } => {
+        LinkPlan::Scenario { wires, commands } => {
             let topology = Topology::new(wires.into_iter().map(|(wire, _)| wire).collect())?;
             let mut programs = Programs::new()?;
             let last = commands.len().saturating_sub(1);
@@ -166,7 +166,7 @@ fn run(
 fn counted(links: &[(&str, &EmulatedLink)]) -> Arc<LinkMetrics> {
     let counted = LinkMetrics::default();
     for (name, link) in links {
-        counted.add(name, Arc::new(Observed(link.observer())));
+        counted.add(name, Arc::new(PageLink(link.observer())));
     }
     Arc::new(counted)
 }

@@ -1,15 +1,15 @@
 //! The plan by the flags. All errors in the flags are found before anything is created.
 
 use super::LinkArgs;
-use super::on_page::OnPage;
+use super::on_page::LinkPage;
 use super::recorded::Recorded;
 use crate::failure::Failure;
-use crate::record::Record;
+use crate::record::RecordArgs;
 use crate::relay::{configs, describe, links};
 use crate::transport::PACKET;
 use narrows_base::{SpecError, Time};
 use narrows_emulator::{LinkOptions, TopologyLink};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_net::Clock;
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_scenario::scenario::DuplexLink;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The links to create.
-pub enum Plan {
+pub enum LinkPlan {
     Between { names: [String; 2], single: Box<Single> },
     Behind { single: Box<Single> },
     Far { far: String, single: Box<Single> },
@@ -31,10 +31,10 @@ pub struct Single {
     pub ways: [LinkDirection; 2],
 }
 
-impl Plan {
-    pub fn read(a: &LinkArgs) -> Result<Plan, Failure> {
+impl LinkPlan {
+    pub fn read(a: &LinkArgs) -> Result<LinkPlan, Failure> {
         if let Some(file) = &a.scenario {
-            return Plan::scenario(a, file);
+            return LinkPlan::scenario(a, file);
         }
         let text = a.link.as_deref().unwrap_or_default();
         let (there, back) = links(["the link", "--back"], text, a.back.as_deref())?;
@@ -48,7 +48,7 @@ impl Plan {
             let (x, y) = names.ok_or_else(|| {
                 Failure::Input("--between: expected A:B, two names of `ip netns`".into())
             })?;
-            return Ok(Plan::Between { names: [x.into(), y.into()], single });
+            return Ok(LinkPlan::Between { names: [x.into(), y.into()], single });
         }
         if a.command.is_empty() {
             return Err(Failure::Input(
@@ -56,12 +56,12 @@ impl Plan {
             ));
         }
         Ok(match &a.far {
-            Some(far) => Plan::Far { far: far.clone(), single },
-            None => Plan::Behind { single },
+            Some(far) => LinkPlan::Far { far: far.clone(), single },
+            None => LinkPlan::Behind { single },
         })
     }
 
-    fn scenario(a: &LinkArgs, file: &Path) -> Result<Plan, Failure> {
+    fn scenario(a: &LinkArgs, file: &Path) -> Result<LinkPlan, Failure> {
         let scenario = scenario_file::load(file)?;
         let seed = a.seed.unwrap_or(scenario.seed);
         let wires = wires(&scenario, seed);
@@ -80,20 +80,22 @@ impl Plan {
             }
             commands.push((node.to_string(), command.to_string()));
         }
-        Ok(Plan::Scenario { wires, commands })
+        Ok(LinkPlan::Scenario { wires, commands })
     }
 
     /// Begins a recording for each link, if `--record` is set.
-    pub fn record(&mut self, wanted: &Record) -> Result<Vec<Recorded>, Failure> {
+    pub fn record(&mut self, wanted: &RecordArgs) -> Result<Vec<Recorded>, Failure> {
         let begin = |below, options: &mut LinkOptions, ways: &[LinkDirection; 2]| {
             let [there, back] = ways;
             Recorded::begin(wanted, below, options, [there, back])
         };
         match self {
-            Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
+            LinkPlan::Between { single, .. }
+            | LinkPlan::Behind { single }
+            | LinkPlan::Far { single, .. } => {
                 Ok(vec![begin(None, &mut single.options, &single.ways)?])
             }
-            Plan::Scenario { wires, .. } => wires
+            LinkPlan::Scenario { wires, .. } => wires
                 .iter_mut()
                 .map(|(wire, ways)| begin(Some(wire.name.as_str()), &mut wire.options, ways))
                 .collect(),
@@ -101,13 +103,15 @@ impl Plan {
     }
 
     /// Adds all links to a page.
-    pub fn show(&mut self, page: &mut OnPage) {
+    pub fn show(&mut self, page: &mut LinkPage) {
         match self {
-            Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
+            LinkPlan::Between { single, .. }
+            | LinkPlan::Behind { single }
+            | LinkPlan::Far { single, .. } => {
                 let Single { options, ways: [there, back] } = &mut **single;
                 page.add("link", options, [there, back]);
             }
-            Plan::Scenario { wires, .. } => {
+            LinkPlan::Scenario { wires, .. } => {
                 for (wire, [there, back]) in wires {
                     page.add(&wire.name, &mut wire.options, [there, back]);
                 }
@@ -118,11 +122,13 @@ impl Plan {
     /// One line that describes the links.
     pub fn what(&self, a: &LinkArgs) -> String {
         match self {
-            Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
+            LinkPlan::Between { single, .. }
+            | LinkPlan::Behind { single }
+            | LinkPlan::Far { single, .. } => {
                 let [there, back] = &single.ways;
                 format!("there: {}; back: {}", describe(there), describe(back))
             }
-            Plan::Scenario { wires, .. } => {
+            LinkPlan::Scenario { wires, .. } => {
                 let file = a.scenario.as_ref().map(|f| f.display().to_string()).unwrap_or_default();
                 format!("{file}: {} links", wires.len())
             }
@@ -132,11 +138,11 @@ impl Plan {
     /// Prepares a run by a user other than root; an error if that is impossible.
     pub fn without_root(&self) -> Result<(), Failure> {
         match self {
-            Plan::Between { .. } => Err(Failure::Input(
+            LinkPlan::Between { .. } => Err(Failure::Input(
                 "--between needs root: named namespaces belong to it (without root: --far, --scenario)".into(),
             )),
-            Plan::Behind { .. } => Err(through_pasta()),
-            Plan::Far { .. } | Plan::Scenario { .. } => Ok(()),
+            LinkPlan::Behind { .. } => Err(through_pasta()),
+            LinkPlan::Far { .. } | LinkPlan::Scenario { .. } => Ok(()),
         }
     }
 }
@@ -163,7 +169,7 @@ fn through_pasta() -> Failure {
 /// A scenario's links, with their scheduled changes.
 fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2])> {
     let clock = Clock::new();
-    let changes = |name: &str| -> Vec<(Time, Change)> {
+    let changes = |name: &str| -> Vec<(Time, LinkChange)> {
         let mut own: Vec<_> = (scenario.changes.iter().filter(|c| c.link == name))
             .map(|c| (Time::ZERO + c.at, c.change.clone()))
             .collect();

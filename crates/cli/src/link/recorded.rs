@@ -1,9 +1,9 @@
 //! `narrows link --record`: recordings of links.
 
 use crate::failure::Failure;
-use crate::record::{Record, Recording};
+use crate::record::{OpenRecording, RecordArgs};
 use crate::relay::describe;
-use narrows_emulator::{EmulatedLink, End, LinkObserver, LinkOptions, LinkTap, PassedPacket};
+use narrows_emulator::{EmulatedLink, LinkObserver, LinkOptions, LinkSide, LinkTap, PassedPacket};
 use narrows_net::relay::RelaySnapshot;
 use narrows_record::{IpLinkRecord, ObservedLink};
 use narrows_scenario::link_direction::LinkDirection;
@@ -11,24 +11,24 @@ use std::sync::Arc;
 
 /// The recording of one link.
 pub struct Recorded {
-    recording: Recording,
+    recording: OpenRecording,
     record: Option<Arc<IpLinkRecord>>,
 }
 
 #[derive(Debug)]
-struct Tap(Arc<IpLinkRecord>);
+struct LinkRecordTap(Arc<IpLinkRecord>);
 
-impl LinkTap for Tap {
+impl LinkTap for LinkRecordTap {
     fn passed(&self, packet: &PassedPacket<'_>) {
-        let end = usize::from(packet.end == End::B);
+        let end = usize::from(packet.end == LinkSide::B);
         self.0.passed(end, packet.at, packet.bytes);
     }
 }
 
 #[derive(Debug)]
-struct Observed(LinkObserver);
+struct RecordedLink(LinkObserver);
 
-impl ObservedLink for Observed {
+impl ObservedLink for RecordedLink {
     fn look(&self) -> RelaySnapshot {
         self.0.look()
     }
@@ -41,7 +41,7 @@ impl Recorded {
     /// Begins a recording, if `--record` is set, and adds its observer to the link's options. `below` is its folder if
     /// there are several links.
     pub fn begin(
-        wanted: &Record,
+        wanted: &RecordArgs,
         below: Option<&str>,
         options: &mut LinkOptions,
         ways: [&LinkDirection; 2],
@@ -49,14 +49,15 @@ impl Recorded {
         let [there, back] = ways.map(describe);
         let recording = wanted.link(below, format!("{there}; back {back}"), vec![there, back])?;
         let record = recording.recorder().map(|r| Arc::new(r.ip_link(["a", "b"], options.clock)));
-        options.tap = record.clone().map(|record| Arc::new(Tap(record)) as Arc<dyn LinkTap>);
+        options.tap =
+            record.clone().map(|record| Arc::new(LinkRecordTap(record)) as Arc<dyn LinkTap>);
         Ok(Recorded { recording, record })
     }
 
     /// Begins to sample the queues of the running link.
     pub fn watch(&self, link: &EmulatedLink) {
         if let Some(record) = &self.record {
-            record.watch(Box::new(Observed(link.observer())));
+            record.watch(Box::new(RecordedLink(link.observer())));
         }
     }
 

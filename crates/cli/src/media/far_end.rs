@@ -47,7 +47,7 @@ impl ClientList {
 
 /// Words of a command for messages about the other end.
 #[derive(Clone, Copy)]
-pub struct Words {
+pub struct FarEndWords {
     /// Name of the command, as "media send".
     pub command: &'static str,
     /// Noun for the peer, as "a receiver".
@@ -64,7 +64,7 @@ pub struct Words {
 /// The URL is invalid, or this end's keys cannot be read.
 pub fn connected(
     url: &str,
-    words: Words,
+    words: FarEndWords,
     identity: Option<&Path>,
     config: ConnectionConfig,
 ) -> Result<FarEnd, Failure> {
@@ -100,10 +100,10 @@ pub fn connected(
 pub fn coming(
     listen: Option<&String>,
     clients: Option<&PathBuf>,
-    words: Words,
+    words: FarEndWords,
     identity: Option<&Path>,
 ) -> Result<FarEnd, Failure> {
-    let Words { command, come_to, .. } = words;
+    let FarEndWords { command, come_to, .. } = words;
     let Some(clients) = clients else {
         return Err(Failure::Input(format!(
             "{command}: --clients FILE is missing: the keys of those who may {come_to}, one per line"

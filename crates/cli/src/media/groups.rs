@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::live::LiveArgs;
-use crate::log::{Level, Log};
+use crate::log::{Log, LogLevel};
 use crate::media::on_page;
 use crate::media::values::Layer;
 use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
@@ -157,7 +157,7 @@ pub fn receive(
     catch_interrupt();
     let places: Vec<_> = options.to.iter().map(SocketAddr::to_string).collect();
     let ready = || say(json, &format!("receiving from {base} on, for {}", places.join(", ")));
-    let tell = |line: &str| log.line(Level::Info, "media", line);
+    let tell = |line: &str| log.line(LogLevel::Info, "media", line);
     let observer = observer.as_ref();
     let measures = blocking::receive_from_groups(&options, ready, tell, observer, &STOP)?;
     match measures {
@@ -177,7 +177,10 @@ fn say(json: bool, line: &str) -> Result<(), narrows_peers::Error> {
         return Ok(());
     }
     let silent = |_| {
-        narrows_peers::Error::new(narrows_peers::Kind::Local, "cannot write to the standard output")
+        narrows_peers::Error::new(
+            narrows_peers::ErrorKind::Local,
+            "cannot write to the standard output",
+        )
     };
     print(&format!("{line}\n")).map_err(silent)
 }

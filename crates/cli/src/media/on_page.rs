@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use narrows_base::{Duration, Rate};
-use narrows_live::media::playing::{Playing, PlayingLive};
-use narrows_live::media::sending::{Sending, SendingLive};
-use narrows_media::flow::{OnState, State};
+use narrows_live::media::playing::{PlaybackStatistics, PlayingLive};
+use narrows_live::media::sending::{SendingLive, SendingStatistics};
+use narrows_media::flow::{MediaFlowState, OnState};
 use narrows_media::playing::{self, Observer};
 use narrows_net::Clock;
 
@@ -49,9 +49,9 @@ fn seconds(duration: Option<Duration>) -> f64 {
     duration.map_or(f64::NAN, Duration::as_secs_f64)
 }
 
-fn played(p: &playing::Playing) -> Playing {
+fn played(p: &playing::Playing) -> PlaybackStatistics {
     let playing::Playing { stream, latency, received, counts, .. } = *p;
-    Playing {
+    PlaybackStatistics {
         stream,
         latency_s: latency.as_secs_f64(),
         frame_delay_s: seconds(p.frame_delay),
@@ -71,8 +71,8 @@ fn played(p: &playing::Playing) -> Playing {
     }
 }
 
-fn sending(s: &State) -> Sending {
-    Sending {
+fn sending(s: &MediaFlowState) -> SendingStatistics {
+    SendingStatistics {
         connected: s.connected,
         told_bps: s.bits_per_second as f64,
         source_bps: s.sent as f64,

@@ -3,7 +3,7 @@
 use narrows_net::probe::Probed;
 use narrows_probe::ecn::{Ecn, EcnVerdict};
 use narrows_probe::link_text::{percent, rate, shown, time};
-use narrows_probe::{Interval, WayEstimate};
+use narrows_probe::{ConfidenceInterval, WayEstimate};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -112,7 +112,7 @@ pub fn json(probed: &Probed, link: &str) -> Value {
     })
 }
 
-fn interval(i: &Interval) -> Value {
+fn interval(i: &ConfidenceInterval) -> Value {
     let high = i.high.is_finite().then_some(i.high);
     json!({ "value": i.value, "low": i.low, "high": high })
 }

@@ -8,9 +8,9 @@ use crate::terminal::note;
 use crate::transport::PACKET;
 use narrows_base::{Spec, Time};
 use narrows_link::LinkConfig;
-use narrows_live::Live;
+use narrows_live::LivePage;
 use narrows_live::endpoint::EndpointLive;
-use narrows_live::feed::{About, Run};
+use narrows_live::feed::{LiveRun, RunDescription};
 use narrows_live::link::LinkLive;
 use narrows_live::simulation::beside;
 use narrows_net::relay::{MissedDatagram, RelayObserver, RelayTap, RelayedDatagram};
@@ -30,33 +30,34 @@ const MAX_BPS: f64 = 200e6;
 const LONGEST_S: f64 = 3600.0;
 
 /// The page of a measurement.
-pub struct OnPage {
-    page: Live,
+pub struct SpeedPage {
+    page: LivePage,
     ends: Arc<EndpointLive>,
     link: Option<Arc<LinkLive>>,
-    run: Arc<Run>,
+    run: Arc<LiveRun>,
     simulation: Option<NetworkSpec>,
     over: Arc<AtomicBool>,
 }
 
-impl OnPage {
+impl SpeedPage {
     /// Opens a page, if `--live` is set. If the emulated link is in this process, the page may change it.
     pub fn open(
         a: &SpeedArgs,
         protocol: &Protocol,
         path: &str,
         link: Option<[&LinkDirection; 2]>,
-    ) -> Result<Option<OnPage>, Failure> {
+    ) -> Result<Option<SpeedPage>, Failure> {
         let Some(feed) = a.live.feed() else { return Ok(None) };
         let (name, detail, real) = (protocol.label().to_string(), path.to_string(), true);
-        let about = About { name, detail, real, end_s: a.duration.map(|d| d.as_secs_f64()) };
+        let about =
+            RunDescription { name, detail, real, end_s: a.duration.map(|d| d.as_secs_f64()) };
         let run = feed.begin(about).ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let simulation = link.and_then(|link| simulated(a, link));
         let (link, controls) = link.map(|link| shown_as(&run, link)).unzip();
         let ends = Arc::new(connections(run.clone(), protocol.label())?);
         let page = a.live.open(Some(&feed), controls)?;
         let over = Arc::new(AtomicBool::new(false));
-        Ok(page.map(|page| OnPage { page, ends, link, run, simulation, over }))
+        Ok(page.map(|page| SpeedPage { page, ends, link, run, simulation, over }))
     }
 
     /// Observer for the sending endpoint, or for the one in this process.
@@ -74,7 +75,7 @@ impl OnPage {
 
     /// Ends the run; the page stays open until Ctrl-C.
     pub fn finish(self) {
-        let OnPage { page, ends, link, over, .. } = self;
+        let SpeedPage { page, ends, link, over, .. } = self;
         over.store(true, Ordering::Release);
         drop((ends, link));
         stay(Some(page));
@@ -123,7 +124,7 @@ pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<Ne
 struct Between {
     link: Arc<LinkLive>,
     ends: Arc<EndpointLive>,
-    run: Arc<Run>,
+    run: Arc<LiveRun>,
     simulation: Mutex<Option<NetworkSpec>>,
     over: Arc<AtomicBool>,
 }

@@ -9,7 +9,7 @@ use narrows_peers::{Error, error};
 use std::path::{Path, PathBuf};
 
 /// Destination of `get`.
-pub enum Target {
+pub enum DownloadTarget {
     /// A file: its open folder and its name.
     File(Dir, String),
     /// A folder, which is made when the first entry arrives.
@@ -18,19 +18,19 @@ pub enum Target {
     Output(Spool),
 }
 
-impl Target {
+impl DownloadTarget {
     /// Path for display.
     pub fn shown(&self) -> String {
         match self {
-            Target::File(_, name) => error::shown(name),
-            Target::Folder(path) => error::shown(&path.display().to_string()),
-            Target::Output(_) => "-".into(),
+            DownloadTarget::File(_, name) => error::shown(name),
+            DownloadTarget::Folder(path) => error::shown(&path.display().to_string()),
+            DownloadTarget::Output(_) => "-".into(),
         }
     }
 }
 
 /// Source of `put`.
-pub enum Source {
+pub enum UploadSource {
     /// A file: its open folder, its name, and the path at the server.
     File(Dir, String, CleanPath),
     /// A folder with all its entries, and the path at the server.
@@ -69,12 +69,12 @@ fn names_nothing(path: &Path) -> bool {
 }
 
 /// The destination of `get`. A folder is made if it is missing; a file's parent folder is not.
-pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
+pub fn target(url: &Url, output: Option<&Path>) -> Result<DownloadTarget, Failure> {
     if output == Some(Path::new("-")) {
         if url.folder {
             return Err(Failure::Input("-o -: a folder is no stream; name a file".into()));
         }
-        return Ok(Target::Output(Spool::new()?));
+        return Ok(DownloadTarget::Output(Spool::new()?));
     }
     if url.folder {
         let path = match (output, url.path.name()) {
@@ -87,7 +87,7 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
                 return Err(Failure::Input(line.into()));
             }
         };
-        return Ok(Target::Folder(path));
+        return Ok(DownloadTarget::Folder(path));
     }
     let own = url.path.name().unwrap_or_default().to_string();
     let (folder, name) = match output {
@@ -101,11 +101,11 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
             parted(path)?
         }
     };
-    Ok(Target::File(open(&folder)?, name))
+    Ok(DownloadTarget::File(open(&folder)?, name))
 }
 
 /// The source of `put`, with its path at the server.
-pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
+pub fn source(file: &Path, url: &Url) -> Result<UploadSource, Failure> {
     if file == Path::new("-") {
         if url.folder || url.path.is_root() {
             let line = "put -: name the file at the server, as in rrtp://host/name";
@@ -113,7 +113,7 @@ pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
         }
         let spool = Spool::new()?;
         spool.fill(std::io::stdin())?;
-        return Ok(Source::Input(spool, url.path.clone()));
+        return Ok(UploadSource::Input(spool, url.path.clone()));
     }
     let shown = error::shown(&file.display().to_string());
     let about = std::fs::metadata(file).map_err(|e| Error::file(&shown, &e))?;
@@ -126,7 +126,7 @@ pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
         } else {
             url.path.clone()
         };
-        return Ok(Source::Folder(open(file)?, path));
+        return Ok(UploadSource::Folder(open(file)?, path));
     }
     // A symbolic link given on the command line is followed; links are not followed beyond the folder that it leads to.
     let real = std::fs::canonicalize(file).map_err(|e| Error::file(&shown, &e))?;
@@ -137,7 +137,7 @@ pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
     } else {
         url.path.clone()
     };
-    Ok(Source::File(open(&folder)?, name, path))
+    Ok(UploadSource::File(open(&folder)?, name, path))
 }
 
 /// A number of bytes for display.

@@ -3,7 +3,7 @@
 use super::TransferOptions;
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::record::{Record, Recording};
+use crate::record::{OpenRecording, RecordArgs};
 use narrows_files::{Scheme, Url};
 
 /// A page of one transfer, if `--live` is set.
@@ -22,11 +22,11 @@ pub fn shown(
 
 /// A recording of one transfer, if `--record` is set.
 pub fn record(
-    record: &Record,
+    record: &RecordArgs,
     command: &'static str,
     url: &Url,
     options: &TransferOptions,
-) -> Result<Recording, Failure> {
+) -> Result<OpenRecording, Failure> {
     if record.is_wanted() && url.scheme == Scheme::Tcp {
         let line = "--record is for rrtp: the kernel's TCP shows nothing; use an rrtp:// URL";
         return Err(Failure::Input(line.into()));

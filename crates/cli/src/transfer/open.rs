@@ -3,50 +3,50 @@
 use super::{TransferOptions, known_servers, own_key};
 use crate::failure::Failure;
 use crate::terminal::{STOP, note};
-use crate::transport::{Hints, Reconfigure, Transport};
+use crate::transport::{Hints, Reconfigure, TransportArgs};
 use narrows_base::{Duration, SpecError};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_files::client;
 use narrows_files::message::Tuning;
-use narrows_files::rrtp::{Connect, Expect, RrtpSession};
+use narrows_files::rrtp::{Expect, RrtpSession, SessionOptions};
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Scheme, Url};
 use narrows_net::tap::Tap;
-use narrows_peers::access::{Known, KnownServers};
-use narrows_peers::learned::{Delivered, Learned, MeasuredPath};
+use narrows_peers::access::{KeyCheck, KnownServers};
+use narrows_peers::learned::{Delivered, LearnedPaths, MeasuredPath};
 use narrows_peers::tokens::SavedTokens;
-use narrows_peers::{Error, Identity, Kind, error, key};
+use narrows_peers::{Error, ErrorKind, Identity, error, key};
 use narrows_transport::connection::ConnectionConfig;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
-/// Direction of a transfer.
+/// Whether files come from the server or go to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum TransferDirection {
     Get,
     Put,
 }
 
-enum Over {
+enum AnySession {
     Tcp(Box<TcpSession>),
     Rrtp(Box<RrtpSession>),
 }
 
 /// A session with a server, after its key was checked or pinned.
-pub struct Opened {
-    over: Over,
+pub struct OpenSession {
+    over: AnySession,
     advice: Option<Advice>,
-    direction: Direction,
+    direction: TransferDirection,
     /// Requests to the server about its sending: only values given by the user or learned.
     tuning: Tuning,
     /// Whether the user chose the controller.
     asked: bool,
     /// The server's controller, once the server has reported it.
     theirs: Mutex<Option<String>>,
-    learned: Option<(Learned, String)>,
+    learned: Option<(LearnedPaths, String)>,
 }
 
 /// Advice in case of a wrong key.
@@ -59,8 +59,8 @@ struct Advice {
 impl Advice {
     fn on(&self, e: Error) -> Error {
         match e.kind {
-            Kind::WrongKey if self.is_given => e.and("the URL names another"),
-            Kind::WrongKey => e.and(&format!(
+            ErrorKind::WrongKey if self.is_given => e.and("the URL names another"),
+            ErrorKind::WrongKey => e.and(&format!(
                 "if you know why, say narrows key --forget {}, else somebody stands in its place",
                 self.server
             )),
@@ -76,9 +76,9 @@ impl Advice {
 pub fn open(
     url: &Url,
     options: &TransferOptions,
-    direction: Direction,
+    direction: TransferDirection,
     tap: Option<Arc<dyn Tap>>,
-) -> Result<Opened, Failure> {
+) -> Result<OpenSession, Failure> {
     if url.port == 0 {
         return Err(Failure::Input("the URL's port is 0: give the server's".into()));
     }
@@ -93,10 +93,10 @@ pub fn open(
 fn over_tcp(
     url: &Url,
     options: &TransferOptions,
-    direction: Direction,
+    direction: TransferDirection,
     identity: Identity,
     known: KnownServers,
-) -> Result<Opened, Failure> {
+) -> Result<OpenSession, Failure> {
     if options.hints.rate.is_some()
         || options.hints.rtt.is_some()
         || options.hints.loss.is_some()
@@ -125,8 +125,8 @@ fn over_tcp(
     });
     let session = TcpSession::new(&url.host, url.port, identity, congestion, accept, &STOP)?;
     let session = session.telling(note_busy);
-    Ok(Opened {
-        over: Over::Tcp(Box::new(session)),
+    Ok(OpenSession {
+        over: AnySession::Tcp(Box::new(session)),
         advice: None,
         direction,
         tuning: Tuning::default(),
@@ -139,11 +139,11 @@ fn over_tcp(
 fn over_rrtp(
     url: &Url,
     options: &TransferOptions,
-    direction: Direction,
+    direction: TransferDirection,
     identity: &Identity,
     known: &KnownServers,
     tap: Option<Arc<dyn Tap>>,
-) -> Result<Opened, Failure> {
+) -> Result<OpenSession, Failure> {
     if let Some(name) = options.protocol.as_deref().filter(|n| *n == "tcp" || n.starts_with("tcp+"))
     {
         let line = format!("--protocol {}: goes with a tcp:// URL", error::shown(name));
@@ -151,7 +151,7 @@ fn over_rrtp(
     }
     let learned = if options.learn { Some(remembered(url, direction)?) } else { None };
     let before = learned.as_ref().and_then(|(_, _, c)| *c).unwrap_or_default();
-    let transport = Transport {
+    let transport = TransportArgs {
         protocol: options.protocol.clone().unwrap_or_else(|| "rrtp".into()),
         hints: Hints {
             rate: options.hints.rate.or(before.path.rate),
@@ -160,7 +160,7 @@ fn over_rrtp(
             limit: options.hints.limit,
         },
     };
-    let probes_rate = direction == Direction::Put;
+    let probes_rate = direction == TransferDirection::Put;
     let said = options.hints.rate.is_some() || before.path.rate.is_none();
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
     let config = ConnectionConfig { probes_rate, hint_source, ..transport.connection()? };
@@ -170,12 +170,17 @@ fn over_rrtp(
         (None, None) => Expect::Anybody,
     };
     let tokens = SavedTokens::at(key::config_folder()?.join("tokens"));
-    let how = Connect { tap, tokens, busy: note_busy, ..Connect::new(expect, config, &STOP) };
+    let how = SessionOptions {
+        tap,
+        tokens,
+        busy: note_busy,
+        ..SessionOptions::new(expect, config, &STOP)
+    };
     let advice = Advice { server: server.clone(), is_given: url.key.is_some() };
     // With a known key, a `get` request is sent in the first packet: it is safe to replay, as it changes no state at
     // the server.
     let session = match (expect, direction) {
-        (Expect::Key(_), Direction::Get) => {
+        (Expect::Key(_), TransferDirection::Get) => {
             RrtpSession::with_first_request(&url.host, url.port, identity, how)
         }
         _ => RrtpSession::connect(&url.host, url.port, identity, how).map_err(|e| advice.on(e))?,
@@ -187,8 +192,8 @@ fn over_rrtp(
         pin(known, &server, &found)?;
     }
     let hints = transport.hints.to_path_hints();
-    Ok(Opened {
-        over: Over::Rrtp(Box::new(session)),
+    Ok(OpenSession {
+        over: AnySession::Rrtp(Box::new(session)),
         advice: Some(advice),
         direction,
         tuning: Tuning { path: hints, controller: options.protocol.clone().unwrap_or_default() },
@@ -202,10 +207,10 @@ fn over_rrtp(
 /// own.
 fn remembered(
     url: &Url,
-    direction: Direction,
-) -> Result<(Learned, String, Option<MeasuredPath>), Failure> {
-    let file = Learned::at(key::config_folder()?.join("paths.toml"));
-    let options = if direction == Direction::Get { "from" } else { "to" };
+    direction: TransferDirection,
+) -> Result<(LearnedPaths, String, Option<MeasuredPath>), Failure> {
+    let file = LearnedPaths::at(key::config_folder()?.join("paths.toml"));
+    let options = if direction == TransferDirection::Get { "from" } else { "to" };
     let name = format!("{options} {}", url.server());
     let found = file.get(&name)?;
     Ok((file, name, found))
@@ -217,7 +222,7 @@ fn note_busy(line: &str) {
 
 fn not_the_given(server: &str, found: &[u8; 32]) -> Error {
     let line = format!("{server} has the key {}, the URL names another", key::text(found));
-    Error::new(Kind::WrongKey, line)
+    Error::new(ErrorKind::WrongKey, line)
 }
 
 /// Compares a key with the pinned one; pins it and prints a line at the first connection.
@@ -225,7 +230,7 @@ fn not_the_given(server: &str, found: &[u8; 32]) -> Error {
 /// # Errors
 /// The server has another key than the pinned one.
 pub fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error> {
-    if known.check(server, found)? == Known::New {
+    if known.check(server, found)? == KeyCheck::New {
         let key = key::text(found);
         let line = format!("first meeting with {server}: its key is {key}, kept from now on");
         note(&format!("narrows: {line}"));
@@ -253,12 +258,12 @@ impl Drop for GiveUpWaiting<'_> {
     }
 }
 
-impl Opened {
+impl OpenSession {
     /// The session, for requests.
     pub fn session(&self) -> &dyn Session {
         match &self.over {
-            Over::Tcp(s) => s.as_ref(),
-            Over::Rrtp(s) => s.as_ref(),
+            AnySession::Tcp(s) => s.as_ref(),
+            AnySession::Rrtp(s) => s.as_ref(),
         }
     }
 
@@ -268,8 +273,8 @@ impl Opened {
     /// Those of `work`.
     pub fn while_busy<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         match &self.over {
-            Over::Tcp(session) => session.while_busy(work),
-            Over::Rrtp(session) => session
+            AnySession::Tcp(session) => session.while_busy(work),
+            AnySession::Rrtp(session) => session
                 .while_busy(work)
                 .map_err(|e| self.advice.as_ref().map_or(e.clone(), |advice| advice.on(e))),
         }
@@ -283,7 +288,7 @@ impl Opened {
         &self,
         work: impl FnOnce(&dyn Session) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Over::Rrtp(rrtp) = &self.over else { return work(self.session()) };
+        let AnySession::Rrtp(rrtp) = &self.over else { return work(self.session()) };
         let theirs = |label| {
             *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = label;
         };
@@ -305,7 +310,7 @@ impl Opened {
                     return;
                 };
                 let asked = self.session().protocol();
-                let is_get = self.direction == Direction::Get;
+                let is_get = self.direction == TransferDirection::Get;
                 if is_get && self.asked && answer.controller != asked {
                     let line = format!(
                         "the server sends with {}: it does not permit {asked}, or does not know it",
@@ -330,7 +335,7 @@ impl Opened {
         reconfigure: &Reconfigure,
         work: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Over::Rrtp(session) = &self.over else { return work() };
+        let AnySession::Rrtp(session) = &self.over else { return work() };
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let watching = thread(scope, || {
@@ -370,8 +375,8 @@ impl Opened {
                 }
             }
             match self.direction {
-                Direction::Put => session.reconfigure(&hints),
-                Direction::Get => self.reconfigure_server(session, hints),
+                TransferDirection::Put => session.reconfigure(&hints),
+                TransferDirection::Get => self.reconfigure_server(session, hints),
             }
         }
     }
@@ -388,8 +393,8 @@ impl Opened {
     pub fn protocol(&self) -> String {
         let theirs = self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         match self.direction {
-            Direction::Get => theirs.unwrap_or_else(|| self.session().protocol()),
-            Direction::Put => self.session().protocol(),
+            TransferDirection::Get => theirs.unwrap_or_else(|| self.session().protocol()),
+            TransferDirection::Put => self.session().protocol(),
         }
     }
 
@@ -399,16 +404,16 @@ impl Opened {
     /// # Errors
     /// The file cannot be written.
     pub fn learn(&self, delivered: &Delivered) -> Result<(), Error> {
-        let (Some((file, name)), Over::Rrtp(session)) = (&self.learned, &self.over) else {
+        let (Some((file, name)), AnySession::Rrtp(session)) = (&self.learned, &self.over) else {
             return Ok(());
         };
         // The sending end has measured the path.
         let found = match self.direction {
-            Direction::Put => Some(session.learned()),
-            Direction::Get if delivered.says_something() => {
+            TransferDirection::Put => Some(session.learned()),
+            TransferDirection::Get if delivered.says_something() => {
                 client::tune(session.as_ref(), Tuning::default()).ok().map(|theirs| theirs.path)
             }
-            Direction::Get => None,
+            TransferDirection::Get => None,
         };
         let found = found.and_then(|found| MeasuredPath::verified(&found, delivered));
         file.end(name, found, session.has_retreated())

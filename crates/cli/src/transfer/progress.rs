@@ -15,7 +15,7 @@ const MAX_LEFT_OUT: usize = 100;
 const LONG: Duration = Duration::from_secs(8);
 
 /// A bar with the rate and the remaining time.
-pub struct Progress {
+pub struct TransferProgress {
     bar: ProgressBar,
     what: String,
     folder: bool,
@@ -26,9 +26,9 @@ pub struct Progress {
     delivered: Mutex<(u64, Delivered)>,
 }
 
-impl Progress {
+impl TransferProgress {
     /// A bar for this file or folder. indicatif hides it if the error stream is not a terminal.
-    pub fn new(what: String, folder: bool) -> Progress {
+    pub fn new(what: String, folder: bool) -> TransferProgress {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let template = "{msg} {bar:30} {percent:>3}% {decimal_bytes}/{decimal_total_bytes} \
                         {decimal_bytes_per_sec} {eta} left";
@@ -36,7 +36,7 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what.clone());
-        Progress {
+        TransferProgress {
             bar,
             what,
             folder,

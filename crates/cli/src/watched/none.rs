@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use clap::Args;
 use narrows_lab::execute::RunObserver;
-use narrows_lab::sweep::Sweep;
-use narrows_lab::sweep::found::Found;
-use narrows_options::sweep::Shown;
+use narrows_lab::sweep::CheckedSweep;
+use narrows_lab::sweep::found::StoredResult;
+use narrows_options::sweep::TableSelection;
 use narrows_scenario::Plan;
 
 #[derive(Args)]
@@ -28,7 +28,11 @@ impl WatchedRun {
         None
     }
 
-    pub fn sweep(&self, _: &Sweep, _: Shown) -> impl Fn(usize, &Found) + Sync + use<> {
+    pub fn sweep(
+        &self,
+        _: &CheckedSweep,
+        _: TableSelection,
+    ) -> impl Fn(usize, &StoredResult) + Sync + use<> {
         |_, _| ()
     }
 

@@ -1,7 +1,7 @@
 //! BBR's limits, computed from its model: gains, pacing rate and window.
 
-use super::policer::Policer;
-use super::{Bbr, CYCLE, Repairing, State, Told};
+use super::policer::PolicerDetector;
+use super::{Bbr, BbrState, CYCLE, LastAck, Repairing};
 use super::{CWND_GAIN, DRAIN_GAIN, HIGH_GAIN, INITIAL_WINDOW, MIN_WINDOW, PACING_MARGIN};
 use crate::{Ack, bounded};
 use narrows_base::{Duration, Time};
@@ -21,7 +21,7 @@ fn burst(pacing: f64, packet_bits: f64) -> f64 {
 impl Bbr {
     /// The bandwidth in use: the policer's if one was detected, otherwise the largest measured.
     pub(super) fn believed(&self) -> f64 {
-        self.policer.as_ref().and_then(Policer::rate).unwrap_or(self.bandwidth.get())
+        self.policer.as_ref().and_then(PolicerDetector::rate).unwrap_or(self.bandwidth.get())
     }
 
     pub(super) fn paced(&self, bandwidth: f64, gain: f64) -> f64 {
@@ -30,21 +30,23 @@ impl Bbr {
 
     pub(super) fn pacing_gain(&self) -> f64 {
         match self.state {
-            State::Startup => HIGH_GAIN,
-            State::Drain => DRAIN_GAIN,
-            State::ProbeBandwidth if self.policer.as_ref().is_some_and(|p| p.rate().is_some()) => {
+            BbrState::Startup => HIGH_GAIN,
+            BbrState::Drain => DRAIN_GAIN,
+            BbrState::ProbeBandwidth
+                if self.policer.as_ref().is_some_and(|p| p.rate().is_some()) =>
+            {
                 1.0
             }
-            State::ProbeBandwidth => CYCLE[self.gain.phase],
-            State::ProbeRtt => 1.0,
+            BbrState::ProbeBandwidth => CYCLE[self.gain.phase],
+            BbrState::ProbeRtt => 1.0,
         }
     }
 
     pub(super) fn cwnd_gain(&self) -> f64 {
         match self.state {
-            State::Startup | State::Drain => HIGH_GAIN,
-            State::ProbeBandwidth => CWND_GAIN,
-            State::ProbeRtt => 1.0,
+            BbrState::Startup | BbrState::Drain => HIGH_GAIN,
+            BbrState::ProbeBandwidth => CWND_GAIN,
+            BbrState::ProbeRtt => 1.0,
         }
     }
 
@@ -64,7 +66,7 @@ impl Bbr {
     /// little more where the cycle probes.
     pub(super) fn with_budget(&self, segments: f64) -> f64 {
         let even = ((segments + 3.0 * self.burst()) / 2.0).ceil() * 2.0;
-        let probing = self.state == State::ProbeBandwidth && self.gain.phase == 0;
+        let probing = self.state == BbrState::ProbeBandwidth && self.gain.phase == 0;
         even + if probing { 2.0 } else { 0.0 }
     }
 
@@ -84,7 +86,7 @@ impl Bbr {
 
     /// Saves the window that is restored later.
     pub(super) fn save_cwnd(&mut self) {
-        let undisturbed = self.window.recovery == Repairing::No && self.state != State::ProbeRtt;
+        let undisturbed = self.window.recovery == Repairing::No && self.state != BbrState::ProbeRtt;
         self.window.prior_cwnd = if undisturbed {
             self.window.cwnd
         } else {
@@ -116,7 +118,7 @@ impl Bbr {
                 self.grow(acked);
             }
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.window.cwnd = self.window.cwnd.min(MIN_WINDOW);
         }
     }
@@ -125,7 +127,7 @@ impl Bbr {
     pub(super) fn take_off(&mut self, segments: u64) {
         let Some(told) = &mut self.told else { return };
         told.losses = told.losses.saturating_add(segments);
-        let Told { window, delivered, outstanding, losses, .. } = *told;
+        let LastAck { window, delivered, outstanding, losses, .. } = *told;
         if delivered > 0 {
             self.window.cwnd = window;
             self.set_cwnd(delivered, outstanding, losses);

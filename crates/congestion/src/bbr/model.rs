@@ -1,7 +1,7 @@
 //! BBR's model of the path, and the states that probe it.
 
-use super::policer::Seen;
-use super::{Bbr, CYCLE, State};
+use super::policer::PolicerSample;
+use super::{Bbr, BbrState, CYCLE};
 use super::{FULL_BANDWIDTH, FULL_BANDWIDTH_ROUNDS, MIN_RTT_WINDOW, MIN_WINDOW, PROBE_RTT_TIME};
 use crate::{Ack, RateSample, bounded};
 use narrows_base::{Duration, Time};
@@ -32,14 +32,14 @@ impl Bbr {
     }
 
     pub(super) fn look_for_policer(&mut self, now: Time, app_limited: bool) {
-        let seen = Seen {
+        let seen = PolicerSample {
             now,
             delivered: self.rounds.delivered,
             lost: self.counts.lost,
             losses: self.counts.losses > 0,
             app_limited,
             round_start: self.rounds.start,
-            probing_bandwidth: self.state == State::ProbeBandwidth,
+            probing_bandwidth: self.state == BbrState::ProbeBandwidth,
             packet_bits: self.packet_bits,
         };
         if self.policer.as_mut().is_some_and(|p| p.on_ack(&seen)) {
@@ -49,7 +49,7 @@ impl Bbr {
 
     /// Enters PROBE_BW at a random phase other than the draining one.
     pub(super) fn probe_bandwidth(&mut self, now: Time) {
-        self.state = State::ProbeBandwidth;
+        self.state = BbrState::ProbeBandwidth;
         // Linux draws 0..7 from 7 and advances: phases 0 and 2 to 7.
         self.gain.phase = (CYCLE.len() - (self.random_key.bits() % 7) as usize) % CYCLE.len();
         self.gain.began = now;
@@ -57,7 +57,7 @@ impl Bbr {
 
     /// `bbr_update_cycle_phase`.
     pub(super) fn update_cycle(&mut self, ack: &Ack) {
-        if self.state != State::ProbeBandwidth {
+        if self.state != BbrState::ProbeBandwidth {
             return;
         }
         let full_length = ack.now.since(self.gain.began) > self.min_rtt;
@@ -90,10 +90,10 @@ impl Bbr {
                 self.full.reached = self.full.rounds >= FULL_BANDWIDTH_ROUNDS;
             }
         }
-        if self.state == State::Startup && self.full.reached {
-            self.state = State::Drain;
+        if self.state == BbrState::Startup && self.full.reached {
+            self.state = BbrState::Drain;
         }
-        if self.state == State::Drain
+        if self.state == BbrState::Drain
             && self.in_network(ack.outstanding, ack.now) <= self.inflight(1.0)
         {
             self.probe_bandwidth(ack.now);
@@ -106,13 +106,13 @@ impl Bbr {
         if ack.rtt <= self.min_rtt || expired {
             (self.min_rtt, self.min_rtt_at) = (ack.rtt, Some(ack.now));
         }
-        if expired && !self.idle_restart && self.state != State::ProbeRtt {
-            self.state = State::ProbeRtt;
+        if expired && !self.idle_restart && self.state != BbrState::ProbeRtt {
+            self.state = BbrState::ProbeRtt;
             self.save_cwnd();
             (self.probe.until, self.probe.round_done) = (None, false);
             self.probe.low = Some((self.rounds.delivered, 0));
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             let delivered = self.rounds.delivered;
             if let Some((_, to)) = &mut self.probe.low {
                 *to = delivered.saturating_add(ack.outstanding);
@@ -143,7 +143,7 @@ impl Bbr {
         if self.full.reached {
             self.probe_bandwidth(now);
         } else {
-            self.state = State::Startup;
+            self.state = BbrState::Startup;
         }
     }
 }

@@ -18,7 +18,7 @@ const MAX_ROUNDS: u32 = 48;
 const MIN_INTERVAL_S: f64 = 1e-3;
 
 #[derive(Clone, Debug, Default)]
-pub struct Policer {
+pub struct PolicerDetector {
     /// Rate of the last interval, in segments per second; 0 if no policer was detected.
     rate: f64,
     in_use: bool,
@@ -31,7 +31,7 @@ pub struct Policer {
 
 /// Counts of one ACK, with the connection's totals.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct PolicerSample {
     pub now: Time,
     pub delivered: u64,
     pub lost: u64,
@@ -43,25 +43,25 @@ pub struct Seen {
     pub packet_bits: f64,
 }
 
-impl Policer {
+impl PolicerDetector {
     /// The policed rate, if there is a policer.
     pub fn rate(&self) -> Option<f64> {
         self.in_use.then_some(self.rate)
     }
 
-    fn begin_stretch(&mut self, seen: &Seen) {
+    fn begin_stretch(&mut self, seen: &PolicerSample) {
         (self.began, self.delivered, self.lost) = (seen.now, seen.delivered, seen.lost);
         self.rounds = 0;
     }
 
-    fn reset(&mut self, seen: &Seen) {
-        *self = Policer::default();
+    fn reset(&mut self, seen: &PolicerSample) {
+        *self = PolicerDetector::default();
         self.begin_stretch(seen);
     }
 
     /// Returns true when the policed rate has been in use for its full time and probing must
     /// restart.
-    pub fn on_ack(&mut self, seen: &Seen) -> bool {
+    pub fn on_ack(&mut self, seen: &PolicerSample) -> bool {
         if self.in_use {
             if seen.probing_bandwidth && seen.round_start {
                 self.rounds += 1;
@@ -93,7 +93,7 @@ impl Policer {
         false
     }
 
-    fn end_stretch(&mut self, seen: &Seen) {
+    fn end_stretch(&mut self, seen: &PolicerSample) {
         let lost = seen.lost.saturating_sub(self.lost) as f64;
         let delivered = seen.delivered.saturating_sub(self.delivered) as f64;
         let seconds = seen.now.since(self.began).as_secs_f64();

@@ -5,13 +5,13 @@ use narrows_base::Duration;
 
 /// A flow that receives an ACK per round, each 100 ms after the last.
 struct Flow {
-    policer: Policer,
-    seen: Seen,
+    policer: PolicerDetector,
+    seen: PolicerSample,
 }
 
 impl Flow {
     fn new() -> Flow {
-        let seen = Seen {
+        let seen = PolicerSample {
             now: Time::from_secs_f64(1.0),
             delivered: 1000,
             lost: 0,
@@ -21,7 +21,7 @@ impl Flow {
             probing_bandwidth: true,
             packet_bits: 8000.0,
         };
-        Flow { policer: Policer::default(), seen }
+        Flow { policer: PolicerDetector::default(), seen }
     }
     /// So many rounds of these deliveries and losses; whether the policed rate's time was over in one of them.
     fn rounds(&mut self, rounds: u32, delivered: u64, lost: u64) -> bool {

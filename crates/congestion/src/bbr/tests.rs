@@ -1,5 +1,5 @@
 use super::{DESCRIPTOR, fresh};
-use crate::scenario::{Scenario, build};
+use crate::scenario::{IdealPath, build};
 use crate::scenario_path::SimplePath;
 use crate::{Controller as _, Dialect, Environment, PathEvent, PathHints, Sent};
 use narrows_base::{Duration, RandomKey, Settings, Spec, Time};
@@ -77,7 +77,7 @@ fn random_loss_hardly_matters() {
 
 #[test]
 fn a_repair_conserves_packets_and_gives_the_window_back() {
-    let mut s = Scenario::new(build("bbr"));
+    let mut s = IdealPath::new(build("bbr"));
     s.acks(200);
     let before = s.window();
     s.recovery();

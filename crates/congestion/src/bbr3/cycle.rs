@@ -1,6 +1,6 @@
 //! The cycle that probes for bandwidth, and ProbeRTT (sections 5.3.3 and 5.3.4).
 
-use super::{BETA, Bbr3, LOSS_THRESHOLD, MIN_PIPE_CWND, Sample, State};
+use super::{AckSample, BETA, Bbr3, Bbr3State, LOSS_THRESHOLD, MIN_PIPE_CWND};
 use narrows_base::{Duration, Time};
 
 /// Share kept free below the level that lost packets (Headroom).
@@ -48,7 +48,7 @@ impl Bbr3 {
         self.cycle.began = now;
         self.cycle.phase = AckPhase::ProbeStopping;
         self.start_round();
-        self.state = State::Down;
+        self.state = Bbr3State::Down;
     }
 
     fn start_refill(&mut self) {
@@ -57,14 +57,14 @@ impl Bbr3 {
         self.cycle.precautionary = false;
         self.cycle.phase = AckPhase::Refilling;
         self.start_round();
-        self.state = State::Refill;
+        self.state = Bbr3State::Refill;
     }
 
-    fn start_up(&mut self, s: &Sample) {
+    fn start_up(&mut self, s: &AckSample) {
         self.cycle.phase = AckPhase::ProbeStarting;
         self.start_round();
         self.full.restart(s.rate);
-        self.state = State::Up;
+        self.state = Bbr3State::Up;
         self.raise_slope();
     }
 
@@ -75,27 +75,27 @@ impl Bbr3 {
         self.cycle.acked_per_step = (self.window.cwnd / growth).max(1.0);
     }
 
-    pub(super) fn update_cycle(&mut self, s: &Sample) {
+    pub(super) fn update_cycle(&mut self, s: &AckSample) {
         if !self.full.reached || self.adapt_long_term(s) {
             return;
         }
-        let down = self.state == State::Up && self.time_to_go_down(s);
+        let down = self.state == Bbr3State::Up && self.time_to_go_down(s);
         match self.state {
-            State::Down => {
+            Bbr3State::Down => {
                 if self.time_to_probe(s.now) {
                     self.start_refill();
                 } else if s.outstanding <= self.with_headroom()
                     && s.outstanding <= self.budgeted(self.bandwidth.max() * self.rtt())
                 {
-                    self.state = State::Cruise;
+                    self.state = Bbr3State::Cruise;
                 }
             }
-            State::Cruise if self.time_to_probe(s.now) => self.start_refill(),
-            State::Refill if self.rounds.start => {
+            Bbr3State::Cruise if self.time_to_probe(s.now) => self.start_refill(),
+            Bbr3State::Refill if self.rounds.start => {
                 self.cycle.probe_sample = true;
                 self.start_up(s);
             }
-            State::Up if down => {
+            Bbr3State::Up if down => {
                 self.cycle.too_high = false;
                 self.start_down(s.now);
             }
@@ -109,7 +109,7 @@ impl Bbr3 {
             || self.cycle.rounds_since_probe as f64 >= in_flight.min(MAX_RENO_ROUNDS)
     }
 
-    fn time_to_go_down(&mut self, s: &Sample) -> bool {
+    fn time_to_go_down(&mut self, s: &AckSample) -> bool {
         if self.cycle.too_high && s.outstanding >= self.in_flight.long_term {
             self.cycle.precautionary = true;
             return true;
@@ -131,7 +131,7 @@ impl Bbr3 {
     }
 
     /// AdaptLongTermModel. Returns whether the state changed.
-    fn adapt_long_term(&mut self, s: &Sample) -> bool {
+    fn adapt_long_term(&mut self, s: &AckSample) -> bool {
         if self.cycle.phase == AckPhase::ProbeStarting && self.rounds.start {
             self.cycle.phase = AckPhase::ProbeFeedback;
         }
@@ -150,14 +150,14 @@ impl Bbr3 {
         let too_high = s.lost > s.tx_in_flight * LOSS_THRESHOLD;
         if !too_high && self.in_flight.long_term.is_finite() {
             self.in_flight.long_term = self.in_flight.long_term.max(s.tx_in_flight);
-            if self.state == State::Up {
+            if self.state == Bbr3State::Up {
                 self.raise_long_term(s);
             }
         }
         false
     }
 
-    fn raise_long_term(&mut self, s: &Sample) {
+    fn raise_long_term(&mut self, s: &AckSample) {
         if !s.window_limited || self.window.cwnd < self.in_flight.long_term {
             return;
         }
@@ -176,20 +176,20 @@ impl Bbr3 {
         self.cycle.probe_sample = false;
         let least = self.product(1.0).min(self.window.cwnd) * BETA;
         self.in_flight.long_term = at_loss.max(least);
-        if self.state == State::Up {
+        if self.state == Bbr3State::Up {
             self.start_down(now);
         }
     }
 
-    pub(super) fn check_probe_rtt(&mut self, s: &Sample) {
-        if self.state != State::ProbeRtt && self.min_rtt.expired && !self.idle_restart {
+    pub(super) fn check_probe_rtt(&mut self, s: &AckSample) {
+        if self.state != Bbr3State::ProbeRtt && self.min_rtt.expired && !self.idle_restart {
             self.window.save(false);
-            self.state = State::ProbeRtt;
+            self.state = Bbr3State::ProbeRtt;
             self.min_rtt.begin_probe(self.rounds.delivered);
             self.cycle.phase = AckPhase::ProbeStopping;
             self.start_round();
         }
-        if self.state == State::ProbeRtt {
+        if self.state == Bbr3State::ProbeRtt {
             self.min_rtt.mark_low(self.rounds.delivered.saturating_add(s.outstanding as u64));
             if self.min_rtt.done_at.is_none() {
                 if s.outstanding <= self.probe_rtt_cwnd() {
@@ -218,9 +218,9 @@ impl Bbr3 {
         self.reset_short_term();
         if self.full.reached {
             self.start_down(now);
-            self.state = State::Cruise; // what is in flight is below the product already
+            self.state = Bbr3State::Cruise; // what is in flight is below the product already
         } else {
-            self.state = State::Startup;
+            self.state = Bbr3State::Startup;
         }
     }
 }

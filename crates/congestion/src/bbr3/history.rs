@@ -19,13 +19,13 @@ struct Snapshot {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct DeliveryHistory {
     snapshots: VecDeque<Snapshot>,
     last_sent: Option<Time>,
     idle: bool,
 }
 
-impl History {
+impl DeliveryHistory {
     /// A packet is sent; `lost` segments have been lost in all.
     pub fn sent(&mut self, sent: &Sent, lost: u64, srtt: Duration) {
         let pause = if srtt == Duration::ZERO { IDLE } else { srtt };

@@ -1,6 +1,6 @@
 //! BBRv3's limits, computed from its model: pacing rate and window (section 5.6).
 
-use super::{Bbr3, MIN_PIPE_CWND, NOMINAL_RTT, Sample, State};
+use super::{AckSample, Bbr3, Bbr3State, MIN_PIPE_CWND, NOMINAL_RTT};
 use crate::bounded;
 use narrows_base::Duration;
 
@@ -11,7 +11,7 @@ const QUANTUM_TIME: f64 = 1e-3;
 const MAX_QUANTUM_BITS: f64 = 65_536.0 * 8.0;
 
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct Bbr3Window {
     packet_bits: f64,
     initial: f64,
     pub cwnd: f64,
@@ -23,9 +23,9 @@ pub struct Window {
     pub srtt: Duration,
 }
 
-impl Window {
-    pub fn new(initial: f64, packet_bits: f64) -> Window {
-        let mut window = Window {
+impl Bbr3Window {
+    pub fn new(initial: f64, packet_bits: f64) -> Bbr3Window {
+        let mut window = Bbr3Window {
             packet_bits,
             initial,
             cwnd: initial,
@@ -34,7 +34,7 @@ impl Window {
             pacing: 0.0,
             srtt: Duration::ZERO,
         };
-        window.pace(initial / NOMINAL_RTT, State::Startup.pacing_gain(), true);
+        window.pace(initial / NOMINAL_RTT, Bbr3State::Startup.pacing_gain(), true);
         window
     }
 
@@ -42,7 +42,7 @@ impl Window {
     pub fn see_rtt(&mut self, srtt: Duration) {
         if self.srtt == Duration::ZERO && srtt > Duration::ZERO {
             let rate = self.cwnd / srtt.as_secs_f64();
-            self.pace(rate, State::Startup.pacing_gain(), true);
+            self.pace(rate, Bbr3State::Startup.pacing_gain(), true);
         }
         self.srtt = srtt;
     }
@@ -85,7 +85,7 @@ impl Bbr3 {
     /// QuantizationBudget.
     pub(super) fn budgeted(&self, in_flight: f64) -> f64 {
         let least = in_flight.max(self.window.quantum()).max(MIN_PIPE_CWND);
-        if self.state == State::Up { least + 2.0 } else { least }
+        if self.state == Bbr3State::Up { least + 2.0 } else { least }
     }
 
     /// Inflight(gain).
@@ -94,10 +94,10 @@ impl Bbr3 {
     }
 
     pub(super) fn probe_rtt_cwnd(&self) -> f64 {
-        self.product(State::ProbeRtt.cwnd_gain()).max(MIN_PIPE_CWND)
+        self.product(Bbr3State::ProbeRtt.cwnd_gain()).max(MIN_PIPE_CWND)
     }
 
-    pub(super) fn set_limits(&mut self, s: &Sample) {
+    pub(super) fn set_limits(&mut self, s: &AckSample) {
         self.window.pace(self.bandwidth.now(), self.state.pacing_gain(), self.full.reached);
         let most = self.budgeted(self.product(self.state.cwnd_gain()) + self.extra.most.get());
         let acked = s.newly_delivered as f64;
@@ -108,12 +108,12 @@ impl Bbr3 {
             window.cwnd += acked;
         }
         window.cwnd = bounded(window.cwnd, MIN_PIPE_CWND);
-        if self.state == State::ProbeRtt {
+        if self.state == Bbr3State::ProbeRtt {
             self.window.cwnd = self.window.cwnd.min(self.probe_rtt_cwnd());
         }
         // BoundCwndForModel.
         let long_term = match self.state {
-            State::Cruise | State::ProbeRtt => self.with_headroom(),
+            Bbr3State::Cruise | Bbr3State::ProbeRtt => self.with_headroom(),
             state if state.probes_bandwidth() => self.in_flight.long_term,
             _ => f64::INFINITY,
         };

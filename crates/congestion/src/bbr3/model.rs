@@ -1,7 +1,7 @@
 //! BBRv3's model of the path: bandwidth, bounds of the packets in flight, the smallest RTT (sections 5.5 and 5.3.4),
 //! and the detectors of a full pipe and of losses.
 
-use super::{BETA, Bbr3, LOSS_THRESHOLD, Sample, State};
+use super::{AckSample, BETA, Bbr3, Bbr3State, LOSS_THRESHOLD};
 use narrows_base::{Duration, Time};
 
 /// Growth below this factor in three rounds is a plateau (section 5.3.1.2).
@@ -15,7 +15,7 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 
 /// Packet-timed rounds, counted in segments delivered (section 5.5.1).
 #[derive(Clone, Debug, Default)]
-pub struct Rounds {
+pub struct Bbr3Rounds {
     pub count: u64,
     pub end: u64,
     pub start: bool,
@@ -24,7 +24,7 @@ pub struct Rounds {
 
 /// Segments per second.
 #[derive(Clone, Debug)]
-pub struct Bandwidth {
+pub struct MaxBandwidth {
     /// Largest rate of the present cycle and of the previous one.
     most: [f64; 2],
     short_term: f64,
@@ -32,13 +32,13 @@ pub struct Bandwidth {
     latest: f64,
 }
 
-impl Default for Bandwidth {
-    fn default() -> Bandwidth {
-        Bandwidth { most: [0.0; 2], short_term: f64::INFINITY, latest: 0.0 }
+impl Default for MaxBandwidth {
+    fn default() -> MaxBandwidth {
+        MaxBandwidth { most: [0.0; 2], short_term: f64::INFINITY, latest: 0.0 }
     }
 }
 
-impl Bandwidth {
+impl MaxBandwidth {
     pub fn max(&self) -> f64 {
         self.most[0].max(self.most[1])
     }
@@ -108,7 +108,7 @@ impl FullPipe {
         (self.rate, self.rounds, self.now) = (rate, 0, false);
     }
 
-    pub fn check(&mut self, s: &Sample, round_start: bool) {
+    pub fn check(&mut self, s: &AckSample, round_start: bool) {
         if self.now || !round_start || s.app_limited {
             return;
         }
@@ -179,7 +179,7 @@ impl MinRtt {
 
 impl Bbr3 {
     /// UpdateLatestDeliverySignals and UpdateCongestionSignals.
-    pub(super) fn update_congestion(&mut self, s: &Sample) {
+    pub(super) fn update_congestion(&mut self, s: &AckSample) {
         self.losses.start = false;
         self.rounds.start = false;
         if s.rate <= 0.0 {
@@ -232,7 +232,7 @@ impl Bbr3 {
     }
 
     /// The end of a round of losses: the next begins with this sample.
-    pub(super) fn advance_latest(&mut self, s: &Sample) {
+    pub(super) fn advance_latest(&mut self, s: &AckSample) {
         if self.losses.start {
             (self.bandwidth.latest, self.in_flight.latest) = (s.rate, s.delivered);
             (self.losses.any, self.losses.events, self.losses.segments) = (false, 0, 0);
@@ -240,8 +240,8 @@ impl Bbr3 {
     }
 
     /// CheckStartupDone and CheckDrainDone.
-    pub(super) fn check_startup_and_drain(&mut self, s: &Sample, in_recovery: bool) {
-        if self.state == State::Startup {
+    pub(super) fn check_startup_and_drain(&mut self, s: &AckSample, in_recovery: bool) {
+        if self.state == Bbr3State::Startup {
             let lost = self.losses.segments as f64;
             let share = lost / (lost + self.in_flight.latest).max(1.0);
             let losses = self.losses.start && self.losses.events >= STARTUP_LOSSES;
@@ -250,13 +250,13 @@ impl Bbr3 {
                 self.in_flight.long_term = self.product(1.0).max(self.in_flight.latest);
             }
             if self.full.reached {
-                self.state = State::Drain;
+                self.state = Bbr3State::Drain;
                 self.drain_began_in = self.rounds.count;
             }
         }
         let rounds = self.rounds.count - self.drain_began_in.min(self.rounds.count);
         let drained = s.outstanding <= self.target(1.0) || rounds > DRAIN_ROUNDS;
-        if self.state == State::Drain && drained {
+        if self.state == Bbr3State::Drain && drained {
             self.start_down(s.now);
         }
     }

@@ -1,4 +1,4 @@
-use super::{Sample, fresh};
+use super::{AckSample, fresh};
 use crate::scenario::build;
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
@@ -84,7 +84,7 @@ fn a_rate_that_falls_is_followed() {
 /// path's capacity. The sample of the present cycle is visible once the cycle before is discarded.
 #[test]
 fn an_application_limited_rate_counts_only_where_it_is_no_less_than_the_estimate() {
-    let sample = |rate: f64, app_limited: bool| Sample {
+    let sample = |rate: f64, app_limited: bool| AckSample {
         now: seconds(1.0),
         rate,
         delivered: 1.0,

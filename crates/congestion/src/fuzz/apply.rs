@@ -1,6 +1,6 @@
 //! Calls a controller's or a receiver side's methods in the order in which a flow would, for any random input.
 
-use super::{Event, MAX_CALLS, Step, due};
+use super::{FuzzEvent, MAX_CALLS, NumberStep, due};
 use crate::{
     Ack, Arrival, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy,
     PacketOutcome, RateSample, RecoveryCause, RttEstimate,
@@ -43,7 +43,7 @@ pub fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
 }
 
 /// State of a connection by which the flow keeps the events legal.
-pub(super) struct Connection {
+pub(super) struct FuzzedConnection {
     pub now: Time,
     pub outstanding: u64,
     name: &'static str,
@@ -59,9 +59,9 @@ pub(super) struct Connection {
     next: u64,
 }
 
-impl Connection {
-    pub fn new(name: &'static str, bytes: u32) -> Connection {
-        Connection {
+impl FuzzedConnection {
+    pub fn new(name: &'static str, bytes: u32) -> FuzzedConnection {
+        FuzzedConnection {
             now: Time::ZERO,
             outstanding: 0,
             name,
@@ -105,21 +105,21 @@ impl Connection {
         sender: &mut dyn Controller,
         receiver: &mut Option<Box<dyn ReceiverSide>>,
         pause: u64,
-        event: &Event,
+        event: &FuzzEvent,
     ) {
         self.now += Duration::from_nanos(pause);
         let now = self.now;
         match event {
-            Event::Arrival { .. } | Event::ReceiverTick | Event::Report { .. } => {
+            FuzzEvent::Arrival { .. } | FuzzEvent::ReceiverTick | FuzzEvent::Report { .. } => {
                 if let Some(receiver) = receiver {
                     self.tell_receiver(sender, &mut **receiver, event);
                 }
             }
-            Event::Sent { retransmission, last_waiting } => {
+            FuzzEvent::Sent { retransmission, last_waiting } => {
                 self.send(sender, *retransmission, *last_waiting);
             }
-            Event::Ack { .. } => self.acknowledge(sender, event),
-            Event::Loss { segments, age, transmissions, how } => {
+            FuzzEvent::Ack { .. } => self.acknowledge(sender, event),
+            FuzzEvent::Loss { segments, age, transmissions, how } => {
                 let sent = Time::from_nanos(now.as_nanos().saturating_sub(*age));
                 let found_by = match how % 4 {
                     0 => LossFoundBy::Duplicates,
@@ -137,29 +137,29 @@ impl Connection {
                     radio: 0,
                 }));
             }
-            Event::RecoveryStart => {
+            FuzzEvent::RecoveryStart => {
                 sender.on_congestion_event(&CongestionEvent::RecoveryStart(self.episode()))
             }
-            Event::RecoveryEnd => {
+            FuzzEvent::RecoveryEnd => {
                 sender.on_congestion_event(&CongestionEvent::RecoveryEnd(self.episode()))
             }
-            Event::EcnCe => {
+            FuzzEvent::EcnCe => {
                 let mark = RecoveryEvent { cause: RecoveryCause::EcnCe, ..self.episode() };
                 sender.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
                 sender.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
             }
-            Event::SpuriousLoss { packets, undo } => {
+            FuzzEvent::SpuriousLoss { packets, undo } => {
                 let spurious = SpuriousLosses { now, packets: *packets, undo: *undo };
                 sender.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
             }
-            Event::SlowStartRestart { timeout, backoffs } => {
+            FuzzEvent::SlowStartRestart { timeout, backoffs } => {
                 let restart = self.restart(now, self.outstanding, *backoffs);
                 sender.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
                     timeout: *timeout,
                     ..restart
                 }));
             }
-            Event::PacketOutcome { lost, marked } => {
+            FuzzEvent::PacketOutcome { lost, marked } => {
                 if self.fateless.is_empty() {
                     self.send(sender, false, false);
                 }
@@ -178,10 +178,10 @@ impl Connection {
                     });
                 }
             }
-            Event::Feedback { words, rtt } => {
+            FuzzEvent::Feedback { words, rtt } => {
                 self.advise(sender, Feedback::from_words(words), *rtt);
             }
-            Event::Tick => due(sender, now, self.name),
+            FuzzEvent::Tick => due(sender, now, self.name),
         }
     }
 
@@ -199,8 +199,10 @@ impl Connection {
         });
     }
 
-    fn acknowledge(&mut self, sender: &mut dyn Controller, event: &Event) {
-        let Event::Ack { advance, sacked, rtt, flags, sampled, arrived } = *event else { return };
+    fn acknowledge(&mut self, sender: &mut dyn Controller, event: &FuzzEvent) {
+        let FuzzEvent::Ack { advance, sacked, rtt, flags, sampled, arrived } = *event else {
+            return;
+        };
         let flag = |bit: u8| flags & (1 << bit) != 0;
         let rtt = self.take_rtt(rtt);
         let prior_outstanding = self.outstanding;
@@ -264,15 +266,15 @@ impl Connection {
         &mut self,
         sender: &mut dyn Controller,
         receiver: &mut dyn ReceiverSide,
-        event: &Event,
+        event: &FuzzEvent,
     ) {
         let now = self.now;
         match event {
-            Event::Arrival { step, marked, sent_ago, words } => {
+            FuzzEvent::Arrival { step, marked, sent_ago, words } => {
                 let seq = match *step {
-                    Step::Next => self.next,
-                    Step::Ahead(n) => self.next.saturating_add(n),
-                    Step::Behind(n) => self.next.saturating_sub(n + 1),
+                    NumberStep::Next => self.next,
+                    NumberStep::Ahead(n) => self.next.saturating_add(n),
+                    NumberStep::Behind(n) => self.next.saturating_sub(n + 1),
                 };
                 let seq = seq.min(END_OF_NUMBERS - 1);
                 self.next = self.next.max(seq + 1);
@@ -293,7 +295,7 @@ impl Connection {
             }
             // Without arrivals, the endpoint makes no report.
             _ if self.next == 0 => {}
-            Event::Report { rtt } => {
+            FuzzEvent::Report { rtt } => {
                 let feedback = receiver.feedback(now);
                 self.advise(sender, feedback, *rtt);
             }

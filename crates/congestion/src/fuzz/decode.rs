@@ -1,14 +1,14 @@
 //! Bytes to events. Every byte string is a case; a missing byte is 0.
 
-use super::{Event, FuzzCase, Step};
+use super::{FuzzCase, FuzzEvent, NumberStep};
 use crate::{Dialect, Environment};
 
 /// Events of one case at most.
 const MAX_EVENTS: usize = 300;
 
-struct Bytes<'a>(&'a [u8]);
+struct InputBytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl InputBytes<'_> {
     fn next(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
@@ -60,10 +60,10 @@ impl Bytes<'_> {
             .collect()
     }
 
-    fn event(&mut self) -> Event {
+    fn event(&mut self) -> FuzzEvent {
         match self.next() % 32 {
-            0..=4 => Event::Sent { retransmission: self.flag(), last_waiting: self.flag() },
-            5..=11 => Event::Ack {
+            0..=4 => FuzzEvent::Sent { retransmission: self.flag(), last_waiting: self.flag() },
+            5..=11 => FuzzEvent::Ack {
                 advance: self.count(),
                 sacked: self.count(),
                 rtt: self.rtt(),
@@ -71,37 +71,37 @@ impl Bytes<'_> {
                 sampled: self.count(),
                 arrived: self.wide(64),
             },
-            12..=13 => Event::Loss {
+            12..=13 => FuzzEvent::Loss {
                 segments: 1 + self.count(),
                 age: self.nanos(),
                 transmissions: 1 + u32::from(self.next() % 4),
                 how: self.next(),
             },
-            14 => Event::RecoveryStart,
-            15 => Event::RecoveryEnd,
-            16 => Event::SlowStartRestart {
+            14 => FuzzEvent::RecoveryStart,
+            15 => FuzzEvent::RecoveryEnd,
+            16 => FuzzEvent::SlowStartRestart {
                 timeout: self.flag(),
                 backoffs: 1 + u32::from(self.next() % 10),
             },
-            17 => Event::EcnCe,
+            17 => FuzzEvent::EcnCe,
             18..=20 => {
                 let drawn = self.next();
-                Event::PacketOutcome { lost: drawn & 3 == 0, marked: drawn & 4 != 0 }
+                FuzzEvent::PacketOutcome { lost: drawn & 3 == 0, marked: drawn & 4 != 0 }
             }
-            21 => Event::Feedback { words: self.words(), rtt: self.rtt() },
-            22 => Event::Tick,
-            23 => Event::ReceiverTick,
-            24 => Event::Report { rtt: self.rtt() },
-            25 => Event::SpuriousLoss { packets: 1 + self.count(), undo: self.flag() },
+            21 => FuzzEvent::Feedback { words: self.words(), rtt: self.rtt() },
+            22 => FuzzEvent::Tick,
+            23 => FuzzEvent::ReceiverTick,
+            24 => FuzzEvent::Report { rtt: self.rtt() },
+            25 => FuzzEvent::SpuriousLoss { packets: 1 + self.count(), undo: self.flag() },
             _ => {
                 let step = match self.next() % 16 {
-                    0..=8 => Step::Next,
-                    9..=11 => Step::Ahead(self.count()),
-                    12 => Step::Ahead(self.wide(40)),
-                    13 if self.next() == 255 => Step::Ahead(u64::MAX),
-                    _ => Step::Behind(self.wide(12)),
+                    0..=8 => NumberStep::Next,
+                    9..=11 => NumberStep::Ahead(self.count()),
+                    12 => NumberStep::Ahead(self.wide(40)),
+                    13 if self.next() == 255 => NumberStep::Ahead(u64::MAX),
+                    _ => NumberStep::Behind(self.wide(12)),
                 };
-                Event::Arrival {
+                FuzzEvent::Arrival {
                     step,
                     marked: self.flag(),
                     sent_ago: if self.flag() { self.nanos() } else { 50_000_000 },
@@ -115,7 +115,7 @@ impl Bytes<'_> {
 impl FuzzCase {
     /// The case that the bytes describe.
     pub fn from_bytes(bytes: &[u8]) -> FuzzCase {
-        let mut bytes = Bytes(bytes);
+        let mut bytes = InputBytes(bytes);
         let environment = Environment {
             initial_window: match bytes.next() {
                 0..100 => 4.0,

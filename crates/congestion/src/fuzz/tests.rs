@@ -1,6 +1,6 @@
 //! Fuzzing detects deliberate faults.
 
-use super::{Event, FuzzCase, Step, variants};
+use super::{FuzzCase, FuzzEvent, NumberStep, variants};
 use crate::reno::DESCRIPTOR;
 use crate::{
     Ack, Arrival, Controller, ControllerEntry, Environment, Feedback, ReceiverSide, Requirements,
@@ -141,7 +141,7 @@ fn bytes_become_every_kind_of_event() {
         for (_, event) in drawn(seed).events {
             let text = format!("{event:?}");
             kinds.insert(text.split([' ', '{']).next().map(str::to_owned));
-            if let Event::Arrival { step: Step::Behind(_), .. } = event {
+            if let FuzzEvent::Arrival { step: NumberStep::Behind(_), .. } = event {
                 late += 1;
             }
         }

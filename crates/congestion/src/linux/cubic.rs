@@ -5,7 +5,7 @@
 //! state. The first slow start ends by HyStart (Ha and Rhee 2011): a train of ACKs half the smallest RTT long, or a
 //! rise of the RTT by an eighth.
 
-use super::window::{HZ, Turn, Window, micros, ticks, ticks_of_us};
+use super::window::{HZ, LinuxWindow, WindowEffect, micros, ticks, ticks_of_us};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 use narrows_base::{Time, math};
 
@@ -46,8 +46,8 @@ impl Options {
 }
 
 pub fn build(options: Options, environment: &Environment) -> Box<dyn Controller> {
-    Box::new(Cubic {
-        window: Window::new(environment),
+    Box::new(LinuxCubic {
+        window: LinuxWindow::new(environment),
         options,
         acked: 0,
         curve: Curve::default(),
@@ -85,8 +85,8 @@ struct HyStart {
 }
 
 #[derive(Clone, Debug)]
-struct Cubic {
-    window: Window,
+struct LinuxCubic {
+    window: LinuxWindow,
     options: Options,
     acked: u64,
     curve: Curve,
@@ -139,7 +139,7 @@ impl Curve {
     }
 }
 
-impl Cubic {
+impl LinuxCubic {
     /// `cubictcp_cong_avoid`.
     fn grow(&mut self, now: Time, acked: u64) {
         let left = if self.window.in_slow_start() { self.window.slow_start(acked) } else { acked };
@@ -192,7 +192,7 @@ impl Cubic {
     }
 }
 
-impl Controller for Cubic {
+impl Controller for LinuxCubic {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked += ack.cumulative.newly_acked;
         if ack.newly_delivered > 0 {
@@ -216,8 +216,10 @@ impl Controller for Cubic {
             (w.cwnd * beta / SCALE).max(2)
         });
         match (turn, event) {
-            (Turn::Loss(_), _) => (self.curve, self.start) = (Curve::default(), HyStart::default()),
-            (Turn::Reduced, CongestionEvent::RecoveryEnd(end)) => {
+            (WindowEffect::Loss(_), _) => {
+                (self.curve, self.start) = (Curve::default(), HyStart::default())
+            }
+            (WindowEffect::Reduced, CongestionEvent::RecoveryEnd(end)) => {
                 let acked = self.window.take_pending();
                 self.grow(end.now, acked);
             }

@@ -4,20 +4,20 @@
 //! doubles in every round. Losses halve the window. During recoveries, and with fewer than three samples in a round, it
 //! is Reno.
 
-use super::window::{Turn, Window, micros};
+use super::window::{LinuxWindow, WindowEffect, micros};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 
 /// Packets queued: grow below `alpha`, shrink above `beta`, leave slow start above `gamma`.
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
+pub struct VegasThresholds {
     pub alpha: u64,
     pub beta: u64,
     pub gamma: u64,
 }
 
-pub fn build(marks: Marks, environment: &Environment) -> Box<dyn Controller> {
-    Box::new(Vegas {
-        window: Window::new(environment),
+pub fn build(marks: VegasThresholds, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(LinuxVegas {
+        window: LinuxWindow::new(environment),
         marks,
         measuring: true,
         acked: 0,
@@ -30,9 +30,9 @@ pub fn build(marks: Marks, environment: &Environment) -> Box<dyn Controller> {
 }
 
 #[derive(Clone, Debug)]
-struct Vegas {
-    window: Window,
-    marks: Marks,
+struct LinuxVegas {
+    window: LinuxWindow,
+    marks: VegasThresholds,
     measuring: bool,
     /// Segments acknowledged, and the highest segment of the round.
     acked: u64,
@@ -44,7 +44,7 @@ struct Vegas {
     backlog: u64,
 }
 
-impl Vegas {
+impl LinuxVegas {
     fn end_round(&mut self, delivered: u64) {
         if self.samples <= 2 {
             self.window.reno(delivered);
@@ -81,7 +81,7 @@ impl Vegas {
     }
 }
 
-impl Controller for Vegas {
+impl Controller for LinuxVegas {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked += ack.cumulative.newly_acked;
         if ack.newly_delivered > 0 {
@@ -105,8 +105,8 @@ impl Controller for Vegas {
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
-        match self.window.on_event(event, Window::half) {
-            Turn::Reduced | Turn::Open => {
+        match self.window.on_event(event, LinuxWindow::half) {
+            WindowEffect::Reduced | WindowEffect::Open => {
                 self.measuring = true;
                 let flight = match event {
                     CongestionEvent::RecoveryEnd(r) => r.flight,
@@ -114,8 +114,8 @@ impl Controller for Vegas {
                 };
                 self.begin_round(flight);
             }
-            Turn::Recovery | Turn::Loss(_) => self.measuring = false,
-            Turn::None => {}
+            WindowEffect::Recovery | WindowEffect::Loss(_) => self.measuring = false,
+            WindowEffect::None => {}
         }
     }
 
@@ -133,17 +133,17 @@ impl Controller for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use super::{Marks, Vegas, Window};
+    use super::{LinuxVegas, LinuxWindow, VegasThresholds};
     use crate::Environment;
 
     /// A window of one packet after a timeout is not reduced to zero by a queue.
     #[test]
     fn a_queue_does_not_take_a_window_below_two() {
         for cwnd in 0..3 {
-            let mut window = Window::new(&Environment::default());
+            let mut window = LinuxWindow::new(&Environment::default());
             (window.cwnd, window.ssthresh) = (cwnd, 0);
-            let marks = Marks { alpha: 0, beta: 0, gamma: 0 };
-            let mut vegas = Vegas {
+            let marks = VegasThresholds { alpha: 0, beta: 0, gamma: 0 };
+            let mut vegas = LinuxVegas {
                 window,
                 marks,
                 measuring: true,

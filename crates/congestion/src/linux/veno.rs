@@ -1,13 +1,13 @@
 //! Veno as in Linux 6.1, `tcp_veno.c`: as [`crate::veno`], but segments are counted, and RTTs are not measured during
 //! recoveries.
 
-use super::window::{Turn, Window, micros};
+use super::window::{LinuxWindow, WindowEffect, micros};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 
 /// `beta` in half packets.
 pub fn build(beta: u64, environment: &Environment) -> Box<dyn Controller> {
-    Box::new(Veno {
-        window: Window::new(environment),
+    Box::new(LinuxVeno {
+        window: LinuxWindow::new(environment),
         beta,
         measuring: true,
         base: u64::MAX,
@@ -19,8 +19,8 @@ pub fn build(beta: u64, environment: &Environment) -> Box<dyn Controller> {
 }
 
 #[derive(Clone, Debug)]
-struct Veno {
-    window: Window,
+struct LinuxVeno {
+    window: LinuxWindow,
     /// In half packets, as `backlog`.
     beta: u64,
     measuring: bool,
@@ -32,7 +32,7 @@ struct Veno {
     raise_next: bool,
 }
 
-impl Veno {
+impl LinuxVeno {
     fn grow(&mut self, acked: u64) {
         if !self.measuring || self.samples <= 2 {
             self.window.reno(acked);
@@ -59,7 +59,7 @@ impl Veno {
     }
 }
 
-impl Controller for Veno {
+impl Controller for LinuxVeno {
     fn on_ack(&mut self, ack: &Ack) {
         if ack.newly_delivered > 0 {
             let rtt = micros(ack.rtt) + 1;
@@ -78,7 +78,7 @@ impl Controller for Veno {
             .window
             .on_event(event, |w| if random { (w.cwnd * 4 / 5).max(2) } else { w.half() });
         match turn {
-            Turn::Reduced | Turn::Open => {
+            WindowEffect::Reduced | WindowEffect::Open => {
                 // The ACK that ends the recovery raises the window afterwards. Without a sample, the whole window
                 // counts as queued.
                 (self.measuring, self.smallest) = (true, u64::MAX);
@@ -88,8 +88,8 @@ impl Controller for Veno {
                     self.smallest = u64::MAX;
                 }
             }
-            Turn::Recovery | Turn::Loss(_) => self.measuring = false,
-            Turn::None => {}
+            WindowEffect::Recovery | WindowEffect::Loss(_) => self.measuring = false,
+            WindowEffect::None => {}
         }
     }
 
@@ -105,14 +105,14 @@ impl Controller for Veno {
 #[cfg(test)]
 mod tests {
     use crate::CongestionEvent;
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
 
     /// At the end of a recovery there is no RTT sample of the time after it, so the whole window counts as queued: a
     /// loss before the next ACK halves it, as in the kernel.
     #[test]
     fn the_end_of_a_recovery_is_taken_for_congestion() {
         for (next_ack, left) in [(false, 12.0), (true, 20.0)] {
-            let mut s = Scenario::new(build("veno(like=linux)"));
+            let mut s = IdealPath::new(build("veno(like=linux)"));
             s.acks(28);
             let start = s.recovery_start();
             s.controller.on_congestion_event(&start);

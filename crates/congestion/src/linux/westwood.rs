@@ -1,7 +1,7 @@
 //! Westwood+ as in Linux 6.1, `tcp_westwood.c`, which counts time in ticks. At 250 Hz an RTT of 41 ms is 11 ticks. The
 //! smallest RTT, in whole ticks rounded up, widens the window after a loss.
 
-use super::window::{HZ, Turn, Window, micros, ticks, ticks_of_us};
+use super::window::{HZ, LinuxWindow, WindowEffect, micros, ticks, ticks_of_us};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 
 /// No sample over less than this (`TCP_WESTWOOD_RTT_MIN`); the RTT before the first (`TCP_WESTWOOD_INIT_RTT`).
@@ -9,8 +9,8 @@ const MIN_INTERVAL: u64 = HZ / 20;
 const INITIAL_RTT: u64 = 20 * HZ;
 
 pub fn build(environment: &Environment) -> Box<dyn Controller> {
-    Box::new(Westwood {
-        window: Window::new(environment),
+    Box::new(LinuxWestwood {
+        window: LinuxWindow::new(environment),
         segment: u64::from(environment.packet_bytes.max(1)),
         began: None,
         bytes: 0,
@@ -24,8 +24,8 @@ pub fn build(environment: &Environment) -> Box<dyn Controller> {
 }
 
 #[derive(Clone, Debug)]
-struct Westwood {
-    window: Window,
+struct LinuxWestwood {
+    window: LinuxWindow,
     /// Bytes of a segment: only whole bytes per tick count.
     segment: u64,
     /// Tick at which this sample began, and bytes in it.
@@ -43,7 +43,7 @@ struct Westwood {
     anew: bool,
 }
 
-impl Westwood {
+impl LinuxWestwood {
     fn sample(&mut self, interval: u64) {
         let sample = self.bytes / interval;
         if self.fast == 0 && self.estimate == 0 {
@@ -77,7 +77,7 @@ impl Westwood {
     }
 }
 
-impl Controller for Westwood {
+impl Controller for LinuxWestwood {
     fn on_ack(&mut self, ack: &Ack) {
         let now = ticks(ack.now);
         let began = *self.began.get_or_insert(now);
@@ -98,14 +98,14 @@ impl Controller for Westwood {
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
-        match self.window.on_event(event, Window::half) {
-            Turn::Reduced => {
+        match self.window.on_event(event, LinuxWindow::half) {
+            WindowEffect::Reduced => {
                 self.window.ssthresh = self.carried();
                 self.window.cwnd = self.window.ssthresh;
                 let acked = self.window.take_pending();
                 self.window.reno(acked);
             }
-            Turn::Loss(true) => {
+            WindowEffect::Loss(true) => {
                 self.window.ssthresh = self.carried();
                 self.anew = true;
             }

@@ -26,7 +26,7 @@ pub fn micros(d: narrows_base::Duration) -> u64 {
 }
 
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct LinuxWindow {
     pub cwnd: u64,
     pub ssthresh: u64,
     count: u64,
@@ -39,7 +39,7 @@ pub struct Window {
 
 /// Effect of an event on an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum WindowEffect {
     None,
     /// A recovery that reduced the window is over.
     Reduced,
@@ -51,9 +51,9 @@ pub enum Turn {
     Loss(bool),
 }
 
-impl Window {
-    pub fn new(environment: &Environment) -> Window {
-        Window {
+impl LinuxWindow {
+    pub fn new(environment: &Environment) -> LinuxWindow {
+        LinuxWindow {
             cwnd: bounded(environment.initial_window, 1.0) as u64,
             ssthresh: environment.initial_ssthresh as u64, // infinity saturates
             count: 0,
@@ -125,21 +125,21 @@ impl Window {
     pub fn on_event(
         &mut self,
         event: &CongestionEvent,
-        ssthresh: impl FnOnce(&Window) -> u64,
-    ) -> Turn {
+        ssthresh: impl FnOnce(&LinuxWindow) -> u64,
+    ) -> WindowEffect {
         match event {
             CongestionEvent::RecoveryStart(_) => {
                 self.before = Some((self.cwnd, self.ssthresh));
                 self.ssthresh = ssthresh(self);
                 self.cwnd = self.ssthresh;
                 (self.count, self.recovering) = (0, true);
-                Turn::Recovery
+                WindowEffect::Recovery
             }
             CongestionEvent::RecoveryEnd(_) => {
                 if std::mem::take(&mut self.recovering) {
-                    Turn::Reduced
+                    WindowEffect::Reduced
                 } else {
-                    Turn::Open
+                    WindowEffect::Open
                 }
             }
             CongestionEvent::SlowStartRestart(restart) => {
@@ -149,15 +149,15 @@ impl Window {
                     self.ssthresh = ssthresh(self);
                 }
                 (self.cwnd, self.count, self.recovering) = (1, 0, false);
-                Turn::Loss(anew)
+                WindowEffect::Loss(anew)
             }
             CongestionEvent::SpuriousLosses(spurious) if spurious.undo => {
                 if let Some((cwnd, ssthresh)) = self.before.take() {
                     (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
                 }
-                Turn::None
+                WindowEffect::None
             }
-            _ => Turn::None,
+            _ => WindowEffect::None,
         }
     }
 
@@ -169,12 +169,12 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, build};
+    use crate::scenario::{IdealPath, build};
 
     const ALL: [&str; 5] = ["reno", "cubic", "vegas", "veno", "westwood+"];
 
-    fn linux(name: &str) -> Scenario {
-        Scenario::new(build(&format!("{name}(like=linux)")))
+    fn linux(name: &str) -> IdealPath {
+        IdealPath::new(build(&format!("{name}(like=linux)")))
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //!
 //! In a round with the gain [`DOWN`] only the pacing rate falls, not the window.
 
-use super::Limits;
+use super::PolicyLimits;
 use super::constants::*;
-use super::estimate::{Path, View};
+use super::estimate::{PathModel, RoundView};
 
 #[derive(Clone, Debug)]
 pub struct Alone {
@@ -28,7 +28,7 @@ impl Alone {
         Alone { phase: 2, cycle: CYCLE, gain: DOWN }
     }
 
-    pub fn on_round(&mut self, view: &View) {
+    pub fn on_round(&mut self, view: &RoundView) {
         self.phase += 1;
         let probed = view.round.gain > 1.0;
         let (saturated, follows) = (view.saturated(), view.follows());
@@ -46,12 +46,12 @@ impl Alone {
         }
     }
 
-    pub fn limits(&self, path: &Path) -> Limits {
+    pub fn limits(&self, path: &PathModel) -> PolicyLimits {
         // With a gain below 1 the rate drains the queue; a smaller window would leave the link idle.
         let window = (self.gain.max(1.0) * path.target() + 1.0).max(MIN_WINDOW);
         // Rounds without a delivered packet leave no bandwidth.
         let least = if path.rtt > 0.0 { MIN_WINDOW / path.rtt } else { 0.0 };
-        Limits { window, rate: Some(self.gain * path.bandwidth.get().max(least)) }
+        PolicyLimits { window, rate: Some(self.gain * path.bandwidth.get().max(least)) }
     }
 }
 
@@ -61,10 +61,10 @@ mod tests {
     use super::*;
 
     /// A round without queue and losses whose packets left with this gain.
-    fn idle(gain: f64) -> View {
+    fn idle(gain: f64) -> RoundView {
         let round =
             Round { gain, delivered: 100.0, mean_rate: 900.0, rate: 900.0, ..Round::default() };
-        View {
+        RoundView {
             round,
             bandwidth: 1000.0,
             queued: false,
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_lower_rate_leaves_the_window() {
-        let mut path = Path::default();
+        let mut path = PathModel::default();
         path.hint_rtt(0.1);
         path.bandwidth.set(1000.0);
         let [steady, lower] =
@@ -103,7 +103,7 @@ mod tests {
     /// Otherwise the sender never sends again.
     #[test]
     fn rounds_without_a_delivered_packet_leave_a_rate() {
-        let mut path = Path::default();
+        let mut path = PathModel::default();
         path.hint_rtt(0.1);
         assert_eq!(Alone::begin().limits(&path).rate, Some(DOWN * MIN_WINDOW / 0.1));
     }

@@ -3,9 +3,9 @@
 //! Two of ten rounds have the gain [`DOWN`]. Whether the delivery rate falls with it shows whether the queue is still
 //! shared.
 
-use super::Limits;
+use super::PolicyLimits;
 use super::constants::*;
-use super::estimate::Path;
+use super::estimate::PathModel;
 use crate::{Ack, PacketOutcome};
 use narrows_base::math;
 
@@ -32,7 +32,7 @@ impl Competitive {
         if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }
     }
 
-    pub fn on_ack(&mut self, ack: &Ack, path: &Path) {
+    pub fn on_ack(&mut self, ack: &Ack, path: &PathModel) {
         if !ack.window_limited || ack.newly_delivered == 0 {
             return;
         }
@@ -58,13 +58,13 @@ impl Competitive {
         self.window = (BETA * self.window).max(2.0);
     }
 
-    pub fn on_round(&mut self, path: &Path) {
+    pub fn on_round(&mut self, path: &PathModel) {
         self.clock += path.rtt;
         self.rounds += 1;
     }
 
-    pub fn limits(&self, path: &Path) -> Limits {
+    pub fn limits(&self, path: &PathModel) -> PolicyLimits {
         let window = (self.gain() * self.window).max(2.0);
-        Limits { window, rate: Some(UP * window / path.rtt.max(f64::MIN_POSITIVE)) }
+        PolicyLimits { window, rate: Some(UP * window / path.rtt.max(f64::MIN_POSITIVE)) }
     }
 }

@@ -12,14 +12,14 @@ mod round;
 use super::constants::*;
 use crate::{Ack, PacketOutcome, positive};
 use loss::Circumstances;
-pub use loss::Loss;
+pub use loss::LossAccounts;
 use narrows_base::math;
 pub use round::Round;
-use round::{Average, Counting};
+use round::{Average, OpenRound};
 
 /// Estimates at the end of a round.
 #[derive(Clone, Copy, Debug)]
-pub struct View {
+pub struct RoundView {
     pub round: Round,
     /// Packets per second, before this round.
     pub bandwidth: f64,
@@ -33,7 +33,7 @@ pub struct View {
     pub empty: bool,
 }
 
-impl View {
+impl RoundView {
     /// The bottleneck was busy.
     pub fn saturated(&self) -> bool {
         self.queued || self.dropped
@@ -82,9 +82,9 @@ const EMPTY_PERIOD: Period =
     Period { rtt: f64::INFINITY, forward_delay: f64::INFINITY, queue: 0.0, rate: 0.0 };
 
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct PathModel {
     pub bandwidth: Bandwidth,
-    pub loss: Loss,
+    pub loss: LossAccounts,
     /// The current period and the previous one.
     periods: [Period; 2],
     /// Begin of the current period, seconds.
@@ -97,7 +97,7 @@ pub struct Path {
     queue: f64,
     /// RTT without the queueing delay, seconds.
     unqueued: Average,
-    current: Counting,
+    current: OpenRound,
     /// The round that ended last.
     last: Round,
     /// Gain with which the packets left that are acknowledged now.
@@ -114,18 +114,18 @@ pub struct Path {
     learned: f64,
 }
 
-impl Default for Path {
-    fn default() -> Path {
-        Path {
+impl Default for PathModel {
+    fn default() -> PathModel {
+        PathModel {
             bandwidth: Bandwidth::default(),
-            loss: Loss::default(),
+            loss: LossAccounts::default(),
             periods: [EMPTY_PERIOD; 2],
             period_began: 0.0,
             hinted_rtt: false,
             rtt: 0.0,
             queue: 0.0,
             unqueued: Average::default(),
-            current: Counting::default(),
+            current: OpenRound::default(),
             last: Round::default(),
             acked_gain: 1.0,
             probe: [0.0; 2],
@@ -137,7 +137,7 @@ impl Default for Path {
     }
 }
 
-impl Path {
+impl PathModel {
     /// Uses this base RTT (seconds) until one is measured.
     pub fn hint_rtt(&mut self, rtt: f64) {
         self.periods = [Period { rtt, ..EMPTY_PERIOD }, EMPTY_PERIOD];
@@ -195,7 +195,7 @@ impl Path {
     }
 
     /// Takes an acknowledgement; packets leave with this gain now. Returns the estimates if a round has ended.
-    pub fn on_ack(&mut self, ack: &Ack, gain: f64) -> Option<View> {
+    pub fn on_ack(&mut self, ack: &Ack, gain: f64) -> Option<RoundView> {
         let now = ack.now.as_secs_f64();
         self.delays(ack, now);
         let ended = if ack.round_start { self.end_round(now, gain) } else { None };
@@ -232,7 +232,7 @@ impl Path {
         period.queue = period.queue.max(self.queue);
     }
 
-    fn end_round(&mut self, now: f64, gain: f64) -> Option<View> {
+    fn end_round(&mut self, now: f64, gain: f64) -> Option<RoundView> {
         let next = self.current.next(now);
         let ended = std::mem::replace(&mut self.current, next);
         if gain > 1.0 {
@@ -250,7 +250,7 @@ impl Path {
         self.periods[0].rate = self.periods[0].rate.max(round.rate);
         self.last = round;
         let unexplained = self.loss.take_unexplained();
-        Some(View {
+        Some(RoundView {
             round,
             bandwidth: self.bandwidth.get(),
             queued: round.queue_min > self.noise(),
@@ -262,7 +262,7 @@ impl Path {
 
     /// Updates the variation of delays if the sending rate is steady or the delay moved in the opposite
     /// direction.
-    fn learn_variation(&mut self, ended: &Counting, round: &Round) {
+    fn learn_variation(&mut self, ended: &OpenRound, round: &Round) {
         let sent = math::ln(round.packets() / self.last.packets());
         let longer = round.queue_min - self.last.queue_min;
         if sent.abs() < MIN_CHANGE || sent * longer < 0.0 {
@@ -272,7 +272,7 @@ impl Path {
     }
 
     /// Updates the bandwidth with the rate of a round.
-    pub fn measure(&mut self, view: &View) {
+    pub fn measure(&mut self, view: &RoundView) {
         let (rate, before) = (view.round.rate, view.bandwidth);
         if view.round.app_limited && !view.saturated() && rate <= before {
             return;

@@ -11,7 +11,7 @@
 //! (Page's cumulative sum, 1954). Above [`THRESHOLD`] the hypothesis changes.
 
 use super::constants::*;
-use super::estimate::{Round, View};
+use super::estimate::{Round, RoundView};
 use narrows_base::math;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Evidence {
     /// Bandwidth when the sum left 0, packets per second: that before the sender backed off.
     pub bandwidth_before: f64,
     /// Previous round; absent if the application limited it.
-    last: Option<View>,
+    last: Option<RoundView>,
 }
 
 impl Evidence {
@@ -44,7 +44,7 @@ impl Evidence {
         self.sum = (self.sum + term).max(0.0);
     }
 
-    pub fn on_round(&mut self, view: &View) {
+    pub fn on_round(&mut self, view: &RoundView) {
         let last = self.last.replace(*view);
         if view.round.app_limited {
             self.last = None;
@@ -61,7 +61,7 @@ impl Evidence {
     }
 
     /// Compares two consecutive rounds with a queue, if one of them sent more.
-    fn compare(&mut self, before: &Round, view: &View) {
+    fn compare(&mut self, before: &Round, view: &RoundView) {
         let after = &view.round;
         let sent = math::ln(after.packets() / before.packets());
         let arrived = math::ln(after.mean_rate / before.mean_rate);
@@ -80,7 +80,7 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    fn view(gain: f64, packets: f64, rate: f64, queued: bool) -> View {
+    fn view(gain: f64, packets: f64, rate: f64, queued: bool) -> RoundView {
         let round = Round {
             gain,
             delivered: packets,
@@ -91,7 +91,7 @@ mod tests {
             queue_mean: 0.0,
             app_limited: false,
         };
-        View {
+        RoundView {
             round,
             bandwidth: 1000.0,
             queued,

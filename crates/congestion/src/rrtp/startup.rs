@@ -4,9 +4,9 @@
 //! may give one before. If the BDP at that rate is more than [`TRAIN`] windows, the window grows by that factor per
 //! round trip, until a round has a queue or losses.
 
-use super::Limits;
+use super::PolicyLimits;
 use super::constants::*;
-use super::estimate::{Path, View};
+use super::estimate::{PathModel, RoundView};
 use crate::Ack;
 
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Startup {
         self.window = self.window.max((rate * rtt).min(FIRST_FLIGHT));
     }
 
-    pub fn on_ack(&mut self, ack: &Ack, path: &Path) {
+    pub fn on_ack(&mut self, ack: &Ack, path: &PathModel) {
         let now = ack.now.as_secs_f64();
         if ack.round_start {
             (self.train_began, self.count) = (self.is_first.then_some(now), 0.0);
@@ -63,19 +63,19 @@ impl Startup {
     }
 
     /// Queueing delay that ends the startup, seconds.
-    fn queue_limit(path: &Path) -> f64 {
+    fn queue_limit(path: &PathModel) -> f64 {
         path.noise().max(STARTUP_QUEUE * path.base().unwrap_or(0.0))
     }
 
     /// The bandwidth in packets per second, if the acknowledgements of this round so far end the startup (RFC 9406
     /// section 4.2).
-    pub fn within_round(&self, path: &Path, now: f64) -> Option<f64> {
+    pub fn within_round(&self, path: &PathModel, now: f64) -> Option<f64> {
         let rate = path.rate_so_far(Startup::queue_limit(path), now).filter(|_| !self.is_first)?;
         Some(rate.max(self.best))
     }
 
     /// The bandwidth in packets per second, if this round ends the startup.
-    pub fn on_round(&mut self, view: &View, ack: &Ack, path: &Path) -> Option<f64> {
+    pub fn on_round(&mut self, view: &RoundView, ack: &Ack, path: &PathModel) -> Option<f64> {
         let round = &view.round;
         self.is_first &= round.delivered < TRAIN;
         if view.saturated() {
@@ -91,11 +91,14 @@ impl Startup {
         }
     }
 
-    pub fn limits(&self, path: &Path) -> Limits {
+    pub fn limits(&self, path: &PathModel) -> PolicyLimits {
         let Some(base) = path.base().filter(|_| !self.is_first) else {
-            return Limits { window: self.window, rate: None };
+            return PolicyLimits { window: self.window, rate: None };
         };
         let flight = self.window / base.max(f64::MIN_POSITIVE);
-        Limits { window: self.window, rate: Some(self.train.clamp(2.0 * flight, TRAIN * flight)) }
+        PolicyLimits {
+            window: self.window,
+            rate: Some(self.train.clamp(2.0 * flight, TRAIN * flight)),
+        }
     }
 }

@@ -18,33 +18,33 @@ const SIGNIFICANT: f64 = 0.2;
 
 /// Seconds between packets, of an epoch or averaged: arrivals and departures.
 #[derive(Clone, Copy, Debug, Default)]
-struct Gaps {
+struct EpochGaps {
     came: f64,
     left: f64,
 }
 
 /// Gaps of departures and arrivals.
 #[derive(Clone, Debug, Default)]
-pub struct Receiver {
+pub struct LasthopReceiver {
     /// The packet with which the epoch began: number, departure, arrival.
     began: Option<(u64, Time, Time)>,
     highest: u64,
     arrived: u64,
     /// Of the last epochs, the newest first, and how many there are.
-    epochs: [Gaps; LONG],
+    epochs: [EpochGaps; LONG],
     count: usize,
 }
 
-impl Receiver {
-    fn long(&self) -> Gaps {
-        let mean = |of: fn(&Gaps) -> f64| {
+impl LasthopReceiver {
+    fn long(&self) -> EpochGaps {
+        let mean = |of: fn(&EpochGaps) -> f64| {
             self.epochs.iter().take(self.count).map(of).sum::<f64>() / self.count.max(1) as f64
         };
-        Gaps { came: mean(|g| g.came), left: mean(|g| g.left) }
+        EpochGaps { came: mean(|g| g.came), left: mean(|g| g.left) }
     }
 }
 
-impl ReceiverSide for Receiver {
+impl ReceiverSide for LasthopReceiver {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         let here = (arrival.seq, arrival.sent, arrival.now);
         let Some((seq, sent, now)) = self.began else {
@@ -63,7 +63,7 @@ impl ReceiverSide for Receiver {
         // Lost packets used the channel, too: both gaps are divided by their number.
         let packets = (arrival.seq - seq) as f64;
         self.epochs.rotate_right(1);
-        self.epochs[0] = Gaps {
+        self.epochs[0] = EpochGaps {
             came: lasted.as_secs_f64() / packets,
             left: arrival.sent.since(sent).as_secs_f64() / packets,
         };

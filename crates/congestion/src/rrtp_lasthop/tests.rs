@@ -180,7 +180,7 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
     let hints = PathHints { rate: Some(Rate::from_bps(16_000_000)), ..PathHints::default() };
     c.on_path_event(at(0), &PathEvent::Hints(hints));
     hear(&mut *c, 0, 100);
-    let mut receiver = Receiver::default();
+    let mut receiver = LasthopReceiver::default();
     for seq in 0..4000_u64 {
         // Two thousand packets per second, sent in groups of five and received in groups of seven.
         let sent = Time::ZERO + Duration::from_micros(500 * (seq / 5 * 5));
@@ -199,7 +199,7 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
 
 #[test]
 fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
-    let mut receiver = Receiver::default();
+    let mut receiver = LasthopReceiver::default();
     let mut told = Vec::new();
     let mut now = 0;
     for seq in 0..240_u64 {

@@ -1,11 +1,11 @@
 //! SCReAM's window by losses, marks and delay, on ideal paths.
 
-use crate::scenario::{Scenario, build, lost};
+use crate::scenario::{IdealPath, build, lost};
 use crate::{Ack, CongestionEvent, LossFoundBy};
 use narrows_base::Duration;
 
 /// An acknowledgement of a packet that was sent at the full target rate and waited in the queue for this time.
-fn acknowledge(s: &mut Scenario, queue: Duration, marks: u32) {
+fn acknowledge(s: &mut IdealPath, queue: Duration, marks: u32) {
     let rate = s.controller.send_limits().pacing_rate.map_or(1e6, |r| r.as_bps() as f64);
     s.gap = Duration::from_secs_f64(8000.0 / rate);
     s.rtt = s.min_rtt + queue;
@@ -21,17 +21,17 @@ fn acknowledge(s: &mut Scenario, queue: Duration, marks: u32) {
     s.controller.on_ack(&ack);
 }
 
-fn scenario(spec: &str, rtt_ms: u64) -> Scenario {
-    let mut s = Scenario::new(build(spec));
+fn scenario(spec: &str, rtt_ms: u64) -> IdealPath {
+    let mut s = IdealPath::new(build(spec));
     (s.rtt, s.min_rtt) = (Duration::from_millis(rtt_ms), Duration::from_millis(rtt_ms));
     s
 }
 
-fn rate(s: &Scenario) -> f64 {
+fn rate(s: &IdealPath) -> f64 {
     s.controller.send_limits().pacing_rate.expect("it paces").as_bps() as f64
 }
 
-fn lose(s: &mut Scenario) {
+fn lose(s: &mut IdealPath) {
     let loss = lost(s.now, s.now, 1, LossFoundBy::Sack);
     s.controller.on_congestion_event(&CongestionEvent::Losses(loss));
 }
@@ -123,7 +123,7 @@ fn with_l4s_the_rate_follows_the_share_of_marks() {
 /// Beside a flow that fills the queue and loses packets the target rises; alone it falls again.
 #[test]
 fn the_target_rises_beside_flows_that_fill_the_queue() {
-    let target = |s: &Scenario| {
+    let target = |s: &IdealPath| {
         let mut found = f64::NAN;
         s.controller.watch(&mut |name, x| {
             if name == "queueing_target_s" {

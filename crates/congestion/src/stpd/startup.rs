@@ -22,7 +22,7 @@ const DRAINED: f64 = 0.25;
 
 /// Where the start is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum StartStage {
     Slow,
     Hold,
     DrainFlight,
@@ -34,7 +34,7 @@ enum Stage {
 
 /// Behaviour at the beginning of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Startup {
+pub enum StpdStartup {
     /// Slow start and one drain of the path.
     Drain,
     /// Slow start.
@@ -45,9 +45,9 @@ pub enum Startup {
 
 /// Start-up of a connection, or after a timeout.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
-    kind: Startup,
-    stage: Stage,
+pub(super) struct StpdStart {
+    kind: StpdStartup,
+    stage: StartStage,
     /// Packets to be delivered until the round is over.
     left: u64,
     /// Window before the drain; 0 before the first drain.
@@ -56,10 +56,10 @@ pub(super) struct Start {
     full: bool,
 }
 
-impl Start {
-    pub fn new(kind: Startup) -> Start {
-        let stage = if kind == Startup::Control { Stage::Over } else { Stage::Slow };
-        Start { kind, stage, left: 0, resume: 0.0, full: false }
+impl StpdStart {
+    pub fn new(kind: StpdStartup) -> StpdStart {
+        let stage = if kind == StpdStartup::Control { StartStage::Over } else { StartStage::Slow };
+        StpdStart { kind, stage, left: 0, resume: 0.0, full: false }
     }
 
     /// The window after an ACK with `buffered` packets of the flow in the queue; `None` if the controller sets it.
@@ -67,37 +67,37 @@ impl Start {
         let may_rise = (ack.window_limited || ack.in_recovery) && ack.newly_delivered > 0;
         let grown = if may_rise { bounded(cwnd + 1.0, 1.0) } else { cwnd };
         match self.stage {
-            Stage::Over => None,
-            Stage::Slow => {
+            StartStage::Over => None,
+            StartStage::Slow => {
                 // A queue of a quarter of the window shows that the pipe is full.
                 if !self.full && buffered < (ack.sent_since as f64 / 4.0).max(1.0) {
                     return Some(grown);
                 }
-                if self.kind == Startup::Slow || self.resume > 0.0 {
-                    self.stage = Stage::Over;
+                if self.kind == StpdStartup::Slow || self.resume > 0.0 {
+                    self.stage = StartStage::Over;
                     return None;
                 }
                 self.left = ack.sent_since;
-                self.stage = Stage::Hold;
+                self.stage = StartStage::Hold;
                 Some(cwnd)
             }
-            Stage::Hold | Stage::DrainFlight | Stage::Drained => {
+            StartStage::Hold | StartStage::DrainFlight | StartStage::Drained => {
                 if !self.ends_round(ack) {
                     return Some(cwnd);
                 }
-                if self.stage == Stage::Hold {
-                    self.stage = Stage::DrainFlight;
+                if self.stage == StartStage::Hold {
+                    self.stage = StartStage::DrainFlight;
                     self.resume = cwnd;
                     return Some(bounded(cwnd * DRAINED, 1.0));
                 }
-                let measured = self.stage == Stage::Drained;
-                self.stage = if measured { Stage::Regrow } else { Stage::Drained };
+                let measured = self.stage == StartStage::Drained;
+                self.stage = if measured { StartStage::Regrow } else { StartStage::Drained };
                 Some(cwnd)
             }
             // The queue is ignored here: sending at twice the path's rate builds up a queue of half a round trip.
-            Stage::Regrow if cwnd < self.resume => Some(grown.min(self.resume)),
-            Stage::Regrow => {
-                self.stage = Stage::Over;
+            StartStage::Regrow if cwnd < self.resume => Some(grown.min(self.resume)),
+            StartStage::Regrow => {
+                self.stage = StartStage::Over;
                 None
             }
         }
@@ -115,11 +115,11 @@ impl Start {
 
     /// A loss while packets queue shows that the buffer is smaller than the quarter at which slow start ends.
     pub fn on_loss(&mut self, buffered: f64) {
-        self.full |= buffered >= 1.0 && self.stage == Stage::Slow;
+        self.full |= buffered >= 1.0 && self.stage == StartStage::Slow;
     }
 
     /// The window restarts.
     pub fn on_timeout(&mut self) {
-        *self = Start { resume: self.resume, ..Start::new(self.kind) };
+        *self = StpdStart { resume: self.resume, ..StpdStart::new(self.kind) };
     }
 }

@@ -13,9 +13,9 @@
 //!
 //! Where the thesis is open or misprinted, see the list in [`super`].
 
-use super::reassembly::Reassembly;
+use super::reassembly::PacketRanges;
 use super::sender_state::SenderState;
-use super::smoothing::History;
+use super::smoothing::EpochHistory;
 use super::wireless::Hysteresis;
 use super::yielding::Yielding;
 use crate::reordering::ReorderingWindow;
@@ -32,7 +32,7 @@ const GAIN: f64 = 0.125;
 const MIN_RTO: f64 = 1.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum EmulationState {
     SlowStartReady,
     SlowStart,
     AvoidanceReady,
@@ -71,7 +71,7 @@ struct TearUndo {
 /// The receiver's machine.
 #[derive(Clone, Debug)]
 pub(super) struct TcpEmulation {
-    pub state: State,
+    pub state: EmulationState,
     /// How it grew before GAP or FAST-RECOVERY.
     growth: Growth,
     pub cwnd: f64,
@@ -82,7 +82,7 @@ pub(super) struct TcpEmulation {
     expected: u64,
     /// Arrivals of this round.
     arrived: u64,
-    ahead: Reassembly,
+    ahead: PacketRanges,
     /// Arrival time of the first packet above the gap.
     passed: Time,
     reordering: ReorderingWindow,
@@ -94,7 +94,7 @@ pub(super) struct TcpEmulation {
     between: Option<f64>,
     last_arrival: Option<Time>,
     backoff: f64,
-    history: History,
+    history: EpochHistory,
     /// Set if delay rather than loss indicates congestion.
     delay: Option<Hysteresis>,
     /// Absent if the thesis is followed literally.
@@ -104,16 +104,16 @@ pub(super) struct TcpEmulation {
 }
 
 impl TcpEmulation {
-    pub fn new(ssthresh: f64, history: History, delay: Option<Hysteresis>) -> TcpEmulation {
+    pub fn new(ssthresh: f64, history: EpochHistory, delay: Option<Hysteresis>) -> TcpEmulation {
         TcpEmulation {
-            state: State::SlowStartReady,
+            state: EmulationState::SlowStartReady,
             growth: Growth::SlowStart,
             cwnd: 1.0,
             last_cwnd: 1,
             ssthresh,
             expected: 0,
             arrived: 0,
-            ahead: Reassembly::default(),
+            ahead: PacketRanges::default(),
             passed: Time::ZERO,
             reordering: ReorderingWindow::default(),
             undo: TearUndo { last: None, is_on: true },
@@ -183,10 +183,14 @@ impl TcpEmulation {
         while self.due <= now && !self.due.is_never() {
             let at = self.due;
             match self.state {
-                State::SlowStart | State::Avoidance | State::Gap => self.begin_timeout(at),
-                State::FastRecovery => self.end_fast_recovery(),
-                State::Timeout => self.end_timeout(),
-                State::SlowStartReady | State::AvoidanceReady => self.due = Time::NEVER,
+                EmulationState::SlowStart | EmulationState::Avoidance | EmulationState::Gap => {
+                    self.begin_timeout(at)
+                }
+                EmulationState::FastRecovery => self.end_fast_recovery(),
+                EmulationState::Timeout => self.end_timeout(),
+                EmulationState::SlowStartReady | EmulationState::AvoidanceReady => {
+                    self.due = Time::NEVER
+                }
             }
         }
     }
@@ -207,7 +211,7 @@ impl TcpEmulation {
             return;
         }
         match self.state {
-            State::SlowStartReady | State::AvoidanceReady => {
+            EmulationState::SlowStartReady | EmulationState::AvoidanceReady => {
                 // Holes below it belong to the loss event that has been handled.
                 if a.seq >= self.expected {
                     self.expected = a.seq.saturating_add(1);
@@ -215,12 +219,12 @@ impl TcpEmulation {
                     self.in_order(a);
                 }
             }
-            State::SlowStart | State::Avoidance => {
+            EmulationState::SlowStart | EmulationState::Avoidance => {
                 if a.seq == self.expected || (self.delay.is_some() && a.seq > self.expected) {
                     self.expected = a.seq.saturating_add(1);
                     self.in_order(a);
                 } else if a.seq > self.expected {
-                    self.state = State::Gap;
+                    self.state = EmulationState::Gap;
                     self.passed = a.now;
                     self.ahead.clear();
                     if self.due.is_never() {
@@ -230,16 +234,16 @@ impl TcpEmulation {
                     self.hold(a);
                 }
             }
-            State::Gap => {
+            EmulationState::Gap => {
                 if a.seq == self.expected {
                     self.fill(a);
                 } else if a.seq > self.expected {
                     self.hold(a);
                 }
             }
-            State::FastRecovery | State::Timeout => {
+            EmulationState::FastRecovery | EmulationState::Timeout => {
                 self.expected = self.expected.max(a.seq.saturating_add(1));
-                if self.state == State::FastRecovery
+                if self.state == EmulationState::FastRecovery
                     && self.delay.as_ref().is_some_and(Hysteresis::has_yielded)
                 {
                     self.end_fast_recovery();
@@ -308,8 +312,8 @@ impl TcpEmulation {
     }
     fn begin_epoch(&mut self) {
         self.state = match self.growth {
-            Growth::SlowStart => State::SlowStart,
-            Growth::Avoidance => State::Avoidance,
+            Growth::SlowStart => EmulationState::SlowStart,
+            Growth::Avoidance => EmulationState::Avoidance,
         };
         self.history.next_epoch();
         self.update_rate();
@@ -356,15 +360,15 @@ impl TcpEmulation {
     fn take_back(&mut self, now: Time, undo: TakenBack) {
         let late = now.since(undo.passed).as_secs_f64();
         self.reordering.on_late(late, self.rtt().unwrap_or(1.0));
-        if matches!(self.state, State::SlowStartReady | State::Timeout) {
+        if matches!(self.state, EmulationState::SlowStartReady | EmulationState::Timeout) {
             return; // Something else was lost.
         }
         (self.growth, self.ssthresh) = (undo.growth, undo.ssthresh);
         self.cwnd = self.cwnd.max(undo.cwnd);
-        if self.state != State::Gap {
+        if self.state != EmulationState::Gap {
             self.state = match self.growth {
-                Growth::SlowStart => State::SlowStart,
-                Growth::Avoidance => State::Avoidance,
+                Growth::SlowStart => EmulationState::SlowStart,
+                Growth::Avoidance => EmulationState::Avoidance,
             };
             self.arm_silence(now);
         }
@@ -375,8 +379,8 @@ impl TcpEmulation {
     /// The missing packet arrived: the packets held behind it count as if they arrived now.
     fn fill(&mut self, a: &Arrival) {
         self.state = match self.growth {
-            Growth::SlowStart => State::SlowStart,
-            Growth::Avoidance => State::Avoidance,
+            Growth::SlowStart => EmulationState::SlowStart,
+            Growth::Avoidance => EmulationState::Avoidance,
         };
         let end = self.ahead.take_run(self.expected.saturating_add(1));
         // One step of growth per arrived packet.
@@ -388,7 +392,7 @@ impl TcpEmulation {
         if a.marked {
             self.begin_fast_recovery(a.now);
         } else if !self.ahead.is_empty() {
-            self.state = State::Gap;
+            self.state = EmulationState::Gap;
             self.passed = a.now;
             self.judge_gap(a.now);
         }
@@ -411,7 +415,7 @@ impl TcpEmulation {
         if let Some(yielding) = &mut self.yielding {
             yielding.begin(now, self.rate, &self.sender_state);
         }
-        self.state = State::FastRecovery;
+        self.state = EmulationState::FastRecovery;
         self.due = now + Duration::from_secs_f64(wait);
     }
     fn end_fast_recovery(&mut self) {
@@ -425,7 +429,7 @@ impl TcpEmulation {
         }
         self.begin_round();
         self.growth = Growth::Avoidance;
-        self.state = State::AvoidanceReady;
+        self.state = EmulationState::AvoidanceReady;
         self.due = Time::NEVER;
     }
 
@@ -436,7 +440,7 @@ impl TcpEmulation {
         }
         self.leave();
         self.undo.last = None;
-        self.state = State::Timeout;
+        self.state = EmulationState::Timeout;
         self.due = now + self.round_trip();
     }
     fn end_timeout(&mut self) {
@@ -445,7 +449,7 @@ impl TcpEmulation {
         self.begin_round();
         self.backoff = (self.backoff * 2.0).min(MAX_BACKOFF);
         self.growth = Growth::SlowStart;
-        self.state = State::SlowStartReady;
+        self.state = EmulationState::SlowStartReady;
         self.due = Time::NEVER;
     }
 }

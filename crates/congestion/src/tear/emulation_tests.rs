@@ -17,14 +17,14 @@ const GAP: Duration = Duration::from_millis(10);
 
 impl Scenario {
     fn new(ssthresh: f64) -> Scenario {
-        let m = TcpEmulation::new(ssthresh, History::new(TEAR, false), None);
+        let m = TcpEmulation::new(ssthresh, EpochHistory::new(TEAR, false), None);
         Scenario { m, now: Time::ZERO, idle: false, marked: false }
     }
     /// In CONGESTION-AVOIDANCE with a window of `cwnd` at the begin of a round; `expected` next.
     fn avoiding(cwnd: f64) -> Scenario {
         let mut s = Scenario::new(2.0);
         s.packets(0..3);
-        assert_eq!(s.m.state, State::Avoidance);
+        assert_eq!(s.m.state, EmulationState::Avoidance);
         s.m.cwnd = cwnd;
         s.m.begin_round();
         s
@@ -48,7 +48,7 @@ impl Scenario {
         self.now += Duration::from_millis(ms);
         self.m.on_time(self.now);
     }
-    fn state(&self) -> State {
+    fn state(&self) -> EmulationState {
         self.m.state
     }
 }
@@ -60,9 +60,9 @@ fn near(a: f64, b: f64) {
 #[test]
 fn the_first_packet_starts_slow_start() {
     let mut s = Scenario::new(64.0);
-    assert_eq!(s.state(), State::SlowStartReady);
+    assert_eq!(s.state(), EmulationState::SlowStartReady);
     s.arrive(0);
-    assert_eq!(s.state(), State::SlowStart);
+    assert_eq!(s.state(), EmulationState::SlowStart);
     near(s.m.cwnd, 2.0);
 }
 
@@ -85,9 +85,9 @@ fn slow_start_doubles_per_round() {
 fn beyond_ssthresh_congestion_avoidance_begins_an_epoch() {
     let mut s = Scenario::new(8.0);
     s.packets(0..7);
-    assert_eq!((s.state(), s.m.history.rounds()), (State::SlowStart, 3));
+    assert_eq!((s.state(), s.m.history.rounds()), (EmulationState::SlowStart, 3));
     s.arrive(7);
-    assert_eq!((s.state(), s.m.history.rounds()), (State::Avoidance, 0));
+    assert_eq!((s.state(), s.m.history.rounds()), (EmulationState::Avoidance, 0));
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn congestion_avoidance_adds_one_per_round() {
 fn a_missing_number_opens_a_gap_from_either_state() {
     let mut s = Scenario::avoiding(10.0);
     s.arrive(4);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     let mut s = Scenario::new(64.0);
     s.packets([0, 2]);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     near(s.m.cwnd, 2.0);
 }
 
@@ -119,10 +119,10 @@ fn a_missing_number_opens_a_gap_from_either_state() {
 fn a_late_packet_fills_the_gap() {
     let mut s = Scenario::avoiding(10.0);
     s.packets([4, 5]);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     near(s.m.cwnd, 10.0);
     s.arrive(3);
-    assert_eq!((s.state(), s.m.expected, s.m.arrived), (State::Avoidance, 6, 3));
+    assert_eq!((s.state(), s.m.expected, s.m.arrived), (EmulationState::Avoidance, 6, 3));
     near(s.m.cwnd, 10.3);
 }
 
@@ -134,37 +134,37 @@ fn rounds_complete_within_a_filled_gap() {
     s.arrive(3);
     // Two arrivals at 1/2, then two at 1/3.
     near(s.m.cwnd, 3.0 + 2.0 / 3.0);
-    assert_eq!(s.state(), State::Avoidance);
+    assert_eq!(s.state(), EmulationState::Avoidance);
 }
 
 #[test]
 fn a_second_hole_stays_a_gap() {
     let mut s = Scenario::avoiding(10.0);
     s.packets([4, 6, 3]);
-    assert_eq!((s.state(), s.m.expected), (State::Gap, 5));
+    assert_eq!((s.state(), s.m.expected), (EmulationState::Gap, 5));
     near(s.m.cwnd, 10.2);
     s.packets([7, 8]);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
 }
 
 #[test]
 fn three_above_the_gap_are_a_loss_and_halve_after_an_rtt() {
     let mut s = Scenario::avoiding(10.0);
     s.packets([4, 5]);
-    assert_eq!(s.state(), State::Gap, "two may be reordering");
+    assert_eq!(s.state(), EmulationState::Gap, "two may be reordering");
     s.arrive(6);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     s.packets([7, 9, 11]);
     near(s.m.cwnd, 10.0);
-    assert_eq!(s.state(), State::FastRecovery, "an RTT's packets and losses are ignored");
+    assert_eq!(s.state(), EmulationState::FastRecovery, "an RTT's packets and losses are ignored");
     s.wait(94);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     s.wait(1);
-    assert_eq!(s.state(), State::AvoidanceReady);
+    assert_eq!(s.state(), EmulationState::AvoidanceReady);
     near(s.m.cwnd, 5.0);
     // The hole below the next packet belongs to the loss event that has been handled.
     s.packets([2, 14]);
-    assert_eq!((s.state(), s.m.expected), (State::Avoidance, 15));
+    assert_eq!((s.state(), s.m.expected), (EmulationState::Avoidance, 15));
     near(s.m.cwnd, 5.2);
 }
 
@@ -174,20 +174,20 @@ fn a_packet_that_was_only_late_takes_its_loss_back() {
     let mut s = Scenario::new(64.0);
     s.packets((0..20).chain(21..24));
     let window = s.m.cwnd;
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     s.arrive(20);
-    assert_eq!((s.state(), s.m.cwnd, s.m.ssthresh()), (State::SlowStart, window, 64.0));
+    assert_eq!((s.state(), s.m.cwnd, s.m.ssthresh()), (EmulationState::SlowStart, window, 64.0));
     // Thirty milliseconds late: a quarter of the round trip is waited for.
     s.packets((24..30).chain(31..35));
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     s.arrive(35);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     // Also when the reduction has been made.
     s.wait(125);
     s.packets(36..38);
-    assert_eq!((s.state(), s.m.growth), (State::Avoidance, Growth::Avoidance));
+    assert_eq!((s.state(), s.m.growth), (EmulationState::Avoidance, Growth::Avoidance));
     s.arrive(30);
-    assert_eq!((s.state(), s.m.ssthresh()), (State::SlowStart, 64.0));
+    assert_eq!((s.state(), s.m.ssthresh()), (EmulationState::SlowStart, 64.0));
 }
 
 /// Jayaram 2001 does not treat late packets.
@@ -197,7 +197,7 @@ fn as_printed_a_late_packet_changes_nothing() {
     s.m = s.m.undoing(false);
     s.packets((0..20).chain(21..24));
     s.arrive(20);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     s.wait(125);
     near(s.m.cwnd, 10.5);
 }
@@ -206,7 +206,7 @@ fn as_printed_a_late_packet_changes_nothing() {
 fn a_duplicate_above_the_gap_counts_once() {
     let mut s = Scenario::avoiding(10.0);
     s.packets([4, 4, 4, 5]);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
 }
 
 #[test]
@@ -215,9 +215,9 @@ fn fast_recovery_from_slow_start_sets_ssthresh() {
     s.packets(0..15);
     near(s.m.cwnd, 16.0);
     s.packets([16, 17, 18]);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     s.wait(125);
-    assert_eq!(s.state(), State::AvoidanceReady);
+    assert_eq!(s.state(), EmulationState::AvoidanceReady);
     near(s.m.cwnd, 8.0);
     near(s.m.ssthresh, 8.0);
 }
@@ -225,7 +225,7 @@ fn fast_recovery_from_slow_start_sets_ssthresh() {
 /// TCP could have sent only lastCwnd - 1 packets behind the lost one.
 #[test]
 fn a_window_below_four_can_only_time_out() {
-    for (window, after) in [(3.0, State::Gap), (4.0, State::FastRecovery)] {
+    for (window, after) in [(3.0, EmulationState::Gap), (4.0, EmulationState::FastRecovery)] {
         let mut s = Scenario::avoiding(window);
         s.packets([4, 5, 6]);
         assert_eq!(s.state(), after, "{window}");
@@ -236,12 +236,12 @@ fn a_window_below_four_can_only_time_out() {
 fn packets_far_above_the_gap_do_not_make_it_a_loss() {
     let mut s = Scenario::avoiding(5.0);
     s.packets([8, 9, 10, 1 << 40, u64::MAX / 2]);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     // T_timeout from the last packet in order, not from those in the gap.
     s.wait(137);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     s.wait(1);
-    assert_eq!(s.state(), State::Timeout);
+    assert_eq!(s.state(), EmulationState::Timeout);
     s.wait(125);
     assert_eq!(s.m.expected, u64::MAX / 2 + 1);
 }
@@ -260,9 +260,9 @@ fn silence_times_out_in_both_growing_states() {
     for mut s in [Scenario::avoiding(10.0), Scenario::new(64.0)] {
         s.packets(3..5);
         s.wait(187);
-        assert!(matches!(s.state(), State::Avoidance | State::SlowStart));
+        assert!(matches!(s.state(), EmulationState::Avoidance | EmulationState::SlowStart));
         s.wait(1);
-        assert_eq!(s.state(), State::Timeout);
+        assert_eq!(s.state(), EmulationState::Timeout);
     }
 }
 
@@ -270,15 +270,15 @@ fn silence_times_out_in_both_growing_states() {
 fn a_timeout_waits_an_rtt_and_begins_anew() {
     let mut s = Scenario::avoiding(10.0);
     s.wait(188);
-    assert_eq!(s.state(), State::Timeout);
+    assert_eq!(s.state(), EmulationState::Timeout);
     s.arrive(3);
     near(s.m.cwnd, 10.0);
     s.wait(115);
-    assert_eq!(s.state(), State::SlowStartReady);
+    assert_eq!(s.state(), EmulationState::SlowStartReady);
     near(s.m.cwnd, 1.0);
     near(s.m.ssthresh, 5.0);
     s.arrive(4);
-    assert_eq!(s.state(), State::SlowStart);
+    assert_eq!(s.state(), EmulationState::SlowStart);
     near(s.m.cwnd, 2.0);
 }
 
@@ -297,7 +297,7 @@ fn timeouts_back_off_until_a_clean_round() {
     s.wait(125);
     near(s.m.timeout(), 0.375);
     // No round ends: no packets arrive.
-    s.m.state = State::SlowStart;
+    s.m.state = EmulationState::SlowStart;
     s.m.due = s.now;
     s.wait(0);
     s.wait(125);
@@ -315,7 +315,7 @@ fn timeouts_back_off_until_a_clean_round() {
 fn late_ticks_change_nothing() {
     let mut s = Scenario::avoiding(10.0);
     s.wait(10_000);
-    assert_eq!(s.state(), State::SlowStartReady);
+    assert_eq!(s.state(), EmulationState::SlowStartReady);
     assert_eq!(s.m.due(), Time::NEVER);
 }
 
@@ -324,7 +324,7 @@ fn late_ticks_change_nothing() {
 fn a_timeout_counts_its_window_over_an_rto() {
     let mut s = Scenario::new(2.0);
     s.packets(0..3);
-    s.m.history = History::new(SHIFTS, false);
+    s.m.history = EpochHistory::new(SHIFTS, false);
     s.m.cwnd = 10.0;
     s.m.begin_round();
     s.packets(3..13);
@@ -336,7 +336,7 @@ fn a_timeout_counts_its_window_over_an_rto() {
 #[test]
 fn an_epoch_that_loss_ends_before_its_first_round_leaves_a_trace() {
     let mut s = Scenario::avoiding(10.0);
-    s.m.history = History::new(TEAR, false);
+    s.m.history = EpochHistory::new(TEAR, false);
     s.m.history.round(40.0, 0.125);
     s.m.history.next_epoch();
     s.packets([4, 5, 6]);
@@ -351,7 +351,7 @@ fn the_rate_before_the_first_round_is_window_over_rtt() {
     let mut s = Scenario::new(64.0);
     assert_eq!(s.m.rate(), 0.0);
     s.m.last_cwnd = 8;
-    s.m.state = State::SlowStart;
+    s.m.state = EmulationState::SlowStart;
     s.packets(0..2);
     near(s.m.rate(), 24.0);
 }
@@ -361,12 +361,12 @@ fn a_mark_is_a_loss_without_a_gap() {
     let mut s = Scenario::avoiding(10.0);
     s.marked = true;
     s.arrive(3);
-    assert_eq!(s.state(), State::FastRecovery);
+    assert_eq!(s.state(), EmulationState::FastRecovery);
     let mut s = Scenario::avoiding(10.0);
     s.arrive(4);
     s.marked = true;
     s.arrive(5);
-    assert_eq!(s.state(), State::FastRecovery, "in a gap too");
+    assert_eq!(s.state(), EmulationState::FastRecovery, "in a gap too");
 }
 
 /// Idle time of the application is neither congestion nor a reason to grow.
@@ -377,13 +377,13 @@ fn an_idle_application_neither_grows_nor_times_out() {
     s.packets(3..30);
     near(s.m.cwnd, 10.0);
     s.wait(60_000);
-    assert_eq!(s.state(), State::Avoidance);
+    assert_eq!(s.state(), EmulationState::Avoidance);
     // A gap after the idle time still waits for its timeout.
     s.idle = false;
     s.arrive(31);
-    assert_eq!(s.state(), State::Gap);
+    assert_eq!(s.state(), EmulationState::Gap);
     s.wait(5_000);
-    assert_ne!(s.state(), State::Gap);
+    assert_ne!(s.state(), EmulationState::Gap);
 }
 
 #[test]
@@ -401,8 +401,8 @@ fn by_delay_losses_change_nothing() {
     let mut s = Scenario::avoiding(10.0);
     s.m.delay = delay;
     s.packets([4, 6, 8, 10, 12, 400]);
-    assert_eq!(s.state(), State::Avoidance);
+    assert_eq!(s.state(), EmulationState::Avoidance);
     near(s.m.cwnd, 10.6);
     s.wait(188);
-    assert_eq!(s.state(), State::Timeout, "silence still counts");
+    assert_eq!(s.state(), EmulationState::Timeout, "silence still counts");
 }

@@ -7,11 +7,11 @@ const MAX_RANGES: usize = 16;
 /// Packet numbers above a gap, as a few ranges `[from, to)` in ascending order. Packets beyond its capacity are
 /// ignored, as if they had not arrived.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reassembly {
+pub(super) struct PacketRanges {
     ranges: Vec<(u64, u64)>,
 }
 
-impl Reassembly {
+impl PacketRanges {
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn runs_join_and_nothing_counts_twice() {
-        let mut h = Reassembly::default();
+        let mut h = PacketRanges::default();
         for (seq, new) in [(5, true), (7, true), (5, false), (6, true), (4, true), (9, true)] {
             assert_eq!(h.insert(seq), new, "{seq}");
         }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn it_stays_small() {
-        let mut h = Reassembly::default();
+        let mut h = PacketRanges::default();
         for i in 0..1000 {
             h.insert(i << 32);
         }

@@ -4,7 +4,7 @@
 //! fell below the last reported one, otherwise once per RTT while packets arrive. Before the first rate, every packet
 //! is reported. Four holes are reported at once, since the endpoint's ACK vector is limited.
 
-use super::emulation::{State, TcpEmulation};
+use super::emulation::{EmulationState, TcpEmulation};
 use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::{Duration, Time};
 
@@ -12,7 +12,7 @@ use narrows_base::{Duration, Time};
 const HOLES: u32 = 4;
 
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(super) struct TearReceiver {
     pub emulation: TcpEmulation,
     /// Packets per second in the last report.
     reported: f64,
@@ -23,9 +23,9 @@ pub(super) struct Receiver {
     next: u64,
 }
 
-impl Receiver {
-    pub fn new(emulation: TcpEmulation) -> Receiver {
-        Receiver {
+impl TearReceiver {
+    pub fn new(emulation: TcpEmulation) -> TearReceiver {
+        TearReceiver {
             emulation,
             reported: 0.0,
             reported_at: Time::ZERO,
@@ -48,7 +48,7 @@ impl Receiver {
     }
 }
 
-impl ReceiverSide for Receiver {
+impl ReceiverSide for TearReceiver {
     fn on_arrival(&mut self, a: &Arrival) -> bool {
         self.emulation.on_arrival(a);
         self.fresh = true;
@@ -78,13 +78,13 @@ impl ReceiverSide for Receiver {
         put(
             "tear_state",
             match self.emulation.state {
-                State::SlowStartReady => 0.0,
-                State::SlowStart => 1.0,
-                State::AvoidanceReady => 2.0,
-                State::Avoidance => 3.0,
-                State::Gap => 4.0,
-                State::FastRecovery => 5.0,
-                State::Timeout => 6.0,
+                EmulationState::SlowStartReady => 0.0,
+                EmulationState::SlowStart => 1.0,
+                EmulationState::AvoidanceReady => 2.0,
+                EmulationState::Avoidance => 3.0,
+                EmulationState::Gap => 4.0,
+                EmulationState::FastRecovery => 5.0,
+                EmulationState::Timeout => 6.0,
             },
         );
         if let Some(delay) = self.emulation.delay() {

@@ -11,7 +11,7 @@ const MAX_RATE: f64 = 1e11;
 const FIRST: f64 = 1.0;
 
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
+pub(super) struct TearSender {
     /// Bits of a full packet on the wire.
     packet_bits: f64,
     /// Packets per second.
@@ -25,9 +25,9 @@ pub(super) struct Sender {
     due: Time,
 }
 
-impl Sender {
-    pub fn new(packet_bytes: u32) -> Sender {
-        Sender {
+impl TearSender {
+    pub fn new(packet_bytes: u32) -> TearSender {
+        TearSender {
             packet_bits: f64::from(packet_bytes.max(1)) * 8.0,
             rate: FIRST,
             srtt: 0.0,
@@ -39,7 +39,7 @@ impl Sender {
     }
 }
 
-impl Controller for Sender {
+impl Controller for TearSender {
     fn on_sent(&mut self, sent: &Sent) {
         self.idle = sent.last_waiting;
         if self.due.is_never() {

@@ -1,20 +1,20 @@
 use super::*;
 use crate::fuzz::report;
 
-fn rate(s: &Sender) -> f64 {
+fn rate(s: &TearSender) -> f64 {
     s.send_limits().pacing_rate.map_or(0.0, |r| r.as_bps() as f64 / 8000.0)
 }
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
-fn told(s: &mut Sender, ms: u64, packets_per_second: f64) {
+fn told(s: &mut TearSender, ms: u64, packets_per_second: f64) {
     let rtt = Duration::from_millis(100);
     let feedback = Feedback::of(&[packets_per_second]);
     let mut ack = report(at(ms), feedback, rtt);
     ack.estimate.rttvar = Duration::from_millis(5);
     s.on_ack(&ack);
 }
-fn sent(s: &mut Sender, ms: u64) {
+fn sent(s: &mut TearSender, ms: u64) {
     let now = at(ms);
     s.on_sent(&Sent {
         now,
@@ -27,7 +27,7 @@ fn sent(s: &mut Sender, ms: u64) {
 
 #[test]
 fn it_starts_with_one_packet_per_rtt() {
-    let mut s = Sender::new(1000);
+    let mut s = TearSender::new(1000);
     assert_eq!(rate(&s), 1.0);
     // The receiver has no RTT yet and reports no rate.
     told(&mut s, 100, 0.0);
@@ -38,7 +38,7 @@ fn it_starts_with_one_packet_per_rtt() {
 
 #[test]
 fn a_report_sets_the_rate_and_raises_it_at_most_twofold() {
-    let mut s = Sender::new(1000);
+    let mut s = TearSender::new(1000);
     told(&mut s, 100, 0.0);
     for (says, is) in [(15.0, 15.0), (1e9, 30.0), (f64::NAN, 30.0), (45.0, 45.0), (4.0, 4.0)] {
         told(&mut s, 200, says);
@@ -48,7 +48,7 @@ fn a_report_sets_the_rate_and_raises_it_at_most_twofold() {
 
 #[test]
 fn silence_of_four_rtts_after_a_packet_halves() {
-    let mut s = Sender::new(1000);
+    let mut s = TearSender::new(1000);
     told(&mut s, 100, 0.0);
     told(&mut s, 200, 20.0);
     assert!(s.next_tick().is_never(), "nothing is under way");
@@ -72,7 +72,7 @@ fn silence_of_four_rtts_after_a_packet_halves() {
 
 #[test]
 fn it_never_stops() {
-    let mut s = Sender::new(1000);
+    let mut s = TearSender::new(1000);
     told(&mut s, 100, 1e-30);
     assert_eq!(rate(&s), 0.125);
     for i in 1..100 {

@@ -30,7 +30,7 @@ const MIN_DISCOUNT: f64 = 0.25;
 
 /// The open epoch and the samples of the last eight closed ones.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(super) struct EpochHistory {
     weights: Weights,
     /// Sum of windows, sum of RTTs and RTOs in seconds, of the open epoch.
     windows: f64,
@@ -44,9 +44,9 @@ pub(super) struct History {
     filled: usize,
 }
 
-impl History {
-    pub fn new(weights: Weights, discounting: bool) -> History {
-        History {
+impl EpochHistory {
+    pub fn new(weights: Weights, discounting: bool) -> EpochHistory {
+        EpochHistory {
             weights,
             windows: 0.0,
             seconds: 0.0,
@@ -129,8 +129,8 @@ impl History {
 mod tests {
     use super::*;
 
-    fn epochs(weights: Weights, samples: &[f64]) -> History {
-        let mut h = History::new(weights, false);
+    fn epochs(weights: Weights, samples: &[f64]) -> EpochHistory {
+        let mut h = EpochHistory::new(weights, false);
         for x in samples {
             h.round(*x, 1.0);
             h.next_epoch();
@@ -149,7 +149,7 @@ mod tests {
     /// 4, 5 and 6 packets at 100, 100 and 200 ms: 15 packets in 0.4 s, not the mean of ratios.
     #[test]
     fn a_sample_is_windows_over_times() {
-        let mut h = History::new(TEAR, false);
+        let mut h = EpochHistory::new(TEAR, false);
         assert_eq!(h.rate(), None);
         for (w, s) in [(4.0, 0.1), (5.0, 0.1), (6.0, 0.2)] {
             h.round(w, s);
@@ -188,7 +188,7 @@ mod tests {
     /// 8/n, a quarter at least.
     #[test]
     fn a_long_epoch_discounts_the_past() {
-        let mut h = History::new(SHIFTS, true);
+        let mut h = EpochHistory::new(SHIFTS, true);
         for _ in 0..8 {
             (0..4).for_each(|_| h.round(10.0, 1.0));
             h.next_epoch();

@@ -118,7 +118,7 @@ fn the_halves_understand_each_other() {
     let mut ack = crate::fuzz::report(now, feedback, rtt);
     ack.estimate.rttvar = Duration::from_millis(125);
     s.on_ack(&ack);
-    let mut emulation = TcpEmulation::new(64.0, History::new(smoothing::TEAR, false), None);
+    let mut emulation = TcpEmulation::new(64.0, EpochHistory::new(smoothing::TEAR, false), None);
     let mut a = arrival(0, 0, 0.0);
     a.feedback = s.feedback_to_receiver();
     emulation.on_arrival(&a);

@@ -1,8 +1,8 @@
 //! The loop, and thresholds that fit the path.
 
-use super::super::emulation::{State, TcpEmulation};
+use super::super::emulation::{EmulationState, TcpEmulation};
 use super::super::sender_state::SenderState;
-use super::super::smoothing::{History, SHIFTS};
+use super::super::smoothing::{EpochHistory, SHIFTS};
 use super::*;
 use crate::Feedback;
 use narrows_base::{Duration, Time};
@@ -73,7 +73,7 @@ fn fixed_thresholds_keep_the_mode_between_them() {
 #[test]
 fn down_cuts_once_per_rtt_until_below_r1() {
     let mut m =
-        TcpEmulation::new(2.0, History::new(SHIFTS, false), Some(Hysteresis::fixed(0.8, 1.2)));
+        TcpEmulation::new(2.0, EpochHistory::new(SHIFTS, false), Some(Hysteresis::fixed(0.8, 1.2)));
     let mut now = Time::ZERO;
     let mut seq = 0;
     let mut run = |m: &mut TcpEmulation, ms: u64, rtt: f64| {
@@ -105,7 +105,7 @@ fn down_cuts_once_per_rtt_until_below_r1() {
     run(&mut m, 126, 0.7);
     let before = m.cwnd;
     assert_eq!(run(&mut m, 300, 0.7), 0);
-    assert_eq!(m.state, State::Avoidance);
+    assert_eq!(m.state, EmulationState::Avoidance);
     assert!(m.cwnd > before);
 }
 

@@ -24,11 +24,11 @@ const MAX_ROUND_TRIPS: f64 = 2.0;
 pub(super) struct Yielding {
     /// Smallest RTT in seconds; 0 before the first.
     least: f64,
-    queue: Option<Queue>,
+    queue: Option<StandingQueue>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Queue {
+struct StandingQueue {
     /// Highest rate in packets per second.
     rate: f64,
     /// The limit ends at an RTT of at most this many seconds, or at `until`.
@@ -52,7 +52,7 @@ impl Yielding {
         let gone = self.least + LEFT * (rtt - self.least);
         if self.least > 0.0 && told.srtt > 0.0 && told.rtt > gone {
             let wait = narrows_base::Duration::from_secs_f64(MAX_ROUND_TRIPS * told.srtt);
-            self.queue = Some(Queue { rate: SHARE * mean, gone, until: now + wait });
+            self.queue = Some(StandingQueue { rate: SHARE * mean, gone, until: now + wait });
         }
     }
 

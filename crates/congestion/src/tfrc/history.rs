@@ -7,7 +7,7 @@ const MIN_DISCOUNT: f64 = 0.5;
 
 /// A loss interval that the next loss event closed.
 #[derive(Clone, Copy, Debug)]
-struct Interval {
+struct LossInterval {
     packets: f64,
     /// DF_i: the factor on its weight after later long intervals.
     discount: f64,
@@ -15,27 +15,27 @@ struct Interval {
 
 /// The closed loss intervals, newest first, and the open one.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(super) struct LossHistory {
     weights: Vec<f64>,
     discounting: bool,
     /// ns-2: a loss event folds in the discount that the last report used, not a fresh one.
     ns2: bool,
-    closed: VecDeque<Interval>,
+    closed: VecDeque<LossInterval>,
     /// The first lost packet of I_0.
     start: u64,
     /// DF: the factor that I_0 applies to the other weights.
     discount: f64,
 }
 
-impl History {
+impl LossHistory {
     /// Averages over `n` intervals.
-    pub fn new(n: usize, discounting: bool, ns2: bool) -> History {
+    pub fn new(n: usize, discounting: bool, ns2: bool) -> LossHistory {
         let n = n.max(1);
         // 1 for the newer half, then falling in equal steps: 0.8, 0.6, 0.4, 0.2 for n = 8.
         let fall = |i: usize| 2.0 * (n - i) as f64 / (n as f64 + 2.0);
         let weights = (0..n).map(|i| if 2 * i < n { 1.0 } else { fall(i) }).collect();
         let closed = VecDeque::with_capacity(n + 1);
-        History { weights, discounting, ns2, closed, start: 0, discount: 1.0 }
+        LossHistory { weights, discounting, ns2, closed, start: 0, discount: 1.0 }
     }
 
     /// Whether no loss event was seen yet.
@@ -46,7 +46,7 @@ impl History {
     /// with packet `start`.
     pub fn begin(&mut self, packets: f64, start: u64) {
         self.closed.clear();
-        self.closed.push_front(Interval { packets: packets.max(1.0), discount: 1.0 });
+        self.closed.push_front(LossInterval { packets: packets.max(1.0), discount: 1.0 });
         self.start = start;
         self.discount = 1.0;
     }
@@ -60,7 +60,7 @@ impl History {
         }
         self.discount = 1.0;
         let packets = start.saturating_sub(self.start).max(1) as f64;
-        self.closed.push_front(Interval { packets, discount: 1.0 });
+        self.closed.push_front(LossInterval { packets, discount: 1.0 });
         self.closed.truncate(self.weights.len());
         self.start = start;
     }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn history() -> History {
-    History::new(8, true, false)
+fn history() -> LossHistory {
+    LossHistory::new(8, true, false)
 }
 
 #[test]
@@ -9,7 +9,7 @@ fn weights_are_the_rfcs() {
     let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-12);
     assert!(close(&history().weights, &[1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2]));
     for n in 2..=64 {
-        let h = History::new(n, true, false);
+        let h = LossHistory::new(n, true, false);
         assert_eq!(h.weights.len(), n);
         assert!(h.weights.windows(2).all(|w| w[0] >= w[1]) && h.weights[n - 1] > 0.0, "{n}");
     }
@@ -20,7 +20,7 @@ fn weights_are_the_rfcs() {
 fn a_constant_period_is_found_exactly() {
     for ns2 in [false, true] {
         for period in [100_u64, 20, 10] {
-            let mut h = History::new(8, true, ns2);
+            let mut h = LossHistory::new(8, true, ns2);
             h.begin(1000.0, 0);
             for i in 1..=9 {
                 h.event(i * period);
@@ -36,7 +36,7 @@ fn a_constant_period_is_found_exactly() {
 #[test]
 fn the_open_interval_only_ever_lowers_the_loss_event_rate() {
     for ns2 in [false, true] {
-        let mut h = History::new(8, true, ns2);
+        let mut h = LossHistory::new(8, true, ns2);
         h.begin(50.0, 0);
         for start in [30, 130, 140, 300] {
             h.event(start);
@@ -74,7 +74,7 @@ fn a_long_interval_discounts_the_older_ones() {
     let mean = h.mean(70 + 25).unwrap();
     assert!((mean - (25.0 + 0.8 * 50.0) / (1.0 + 0.8 * 5.0)).abs() < 1e-9, "{mean}");
     // Without discounting the plain average: (100 + 50) / 6.
-    let mut h = History::new(8, false, false);
+    let mut h = LossHistory::new(8, false, false);
     h.begin(10.0, 0);
     for i in 1..=7 {
         h.event(i * 10);
@@ -87,7 +87,7 @@ fn a_long_interval_discounts_the_older_ones() {
 #[test]
 fn a_short_history_is_averaged_over_what_there_is() {
     let mean = |ns2| {
-        let mut h = History::new(8, false, ns2);
+        let mut h = LossHistory::new(8, false, ns2);
         h.begin(10.0, 0);
         h.mean(30).unwrap()
     };

@@ -14,7 +14,7 @@ pub(super) type Mark = (u64, f64);
 
 /// Numbers that are missing, between two that arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gap {
+pub(super) struct LossGap {
     pub from: u64,
     pub to: u64,
     before: Mark,
@@ -23,7 +23,7 @@ pub(super) struct Gap {
     later: u32,
 }
 
-impl Gap {
+impl LossGap {
     /// Time at which packet `seq` would have arrived, on a line between its neighbours (section 5.2).
     pub fn time(&self, seq: u64) -> f64 {
         let (a, b) = (self.before, self.after);
@@ -57,9 +57,9 @@ impl Gap {
 pub(super) struct Detector {
     reorder: u32,
     top: Option<Mark>,
-    gaps: VecDeque<Gap>,
+    gaps: VecDeque<LossGap>,
     /// Recently lost ranges, in ascending order.
-    lost: VecDeque<Gap>,
+    lost: VecDeque<LossGap>,
 }
 
 impl Detector {
@@ -91,23 +91,23 @@ impl Detector {
         if let Some((i, gap)) = split {
             self.gaps.remove(i);
             if gap.to - seq > 1 {
-                self.gaps.insert(i, Gap { from: seq + 1, ..gap });
+                self.gaps.insert(i, LossGap { from: seq + 1, ..gap });
             }
             if seq > gap.from {
-                self.gaps.insert(i, Gap { to: seq, later: gap.later + 1, ..gap });
+                self.gaps.insert(i, LossGap { to: seq, later: gap.later + 1, ..gap });
             }
         }
         if seq > top.0 {
             if seq - top.0 > 1 {
                 let (from, before, after) = (top.0 + 1, top, (seq, at.max(top.1)));
-                self.gaps.push_back(Gap { from, to: seq, before, after, later: 1 });
+                self.gaps.push_back(LossGap { from, to: seq, before, after, later: 1 });
             }
             self.top = Some((seq, at.max(top.1)));
         }
         late
     }
     /// The next range that is now lost, in ascending order, if missing packets get `window` seconds.
-    pub fn lost(&mut self, now: f64, window: f64) -> Option<Gap> {
+    pub fn lost(&mut self, now: f64, window: f64) -> Option<LossGap> {
         let front = self.gaps.front()?;
         let waits = window > 0.0 && self.gaps.len() <= MAX_GAPS;
         if front.later < self.reorder || (waits && now - front.after.1 < window) {

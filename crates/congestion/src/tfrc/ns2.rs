@@ -31,7 +31,7 @@ const WITHOUT_LOSS: f64 = 1.5;
 const MIN_RATE: f64 = 0.125;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+enum Ns2Phase {
     SlowStart,
     Later,
 }
@@ -57,9 +57,9 @@ struct OutOfData {
 
 /// ns-2's sender side. Rates are in bytes per second, times in seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
+pub(super) struct Ns2TfrcSender {
     options: Options,
-    phase: Phase,
+    phase: Ns2Phase,
     rate: f64,
     /// Present pacing rate of the rise to `rate` in slow start, and its step per packet.
     risen: f64,
@@ -86,11 +86,11 @@ pub(super) struct Sender {
     limited: OutOfData,
 }
 
-impl Sender {
-    pub fn new(options: &Options) -> Sender {
-        Sender {
+impl Ns2TfrcSender {
+    pub fn new(options: &Options) -> Ns2TfrcSender {
+        Ns2TfrcSender {
             options: *options,
-            phase: Phase::SlowStart,
+            phase: Ns2Phase::SlowStart,
             rate: FIRST_RATE,
             risen: FIRST_RATE,
             rise: 0.0,
@@ -172,7 +172,7 @@ impl Sender {
     }
 }
 
-impl Controller for Sender {
+impl Controller for Ns2TfrcSender {
     fn on_sent(&mut self, sent: &Sent) {
         if self.timer.is_never() {
             self.arm_timer(sent.now);
@@ -182,7 +182,7 @@ impl Controller for Sender {
             self.limited.all_idle = false;
         }
         self.limited.now = sent.last_waiting;
-        let rising = self.round > 2 && self.phase == Phase::SlowStart && self.risen < self.rate;
+        let rising = self.round > 2 && self.phase == Ns2Phase::SlowStart && self.risen < self.rate;
         self.gap = if rising {
             self.risen += self.rise;
             self.risen
@@ -211,9 +211,9 @@ impl Controller for Sender {
         let fair = self.fair();
         self.arm_timer(a.now);
         let one = self.options.packet / self.rtt;
-        if self.phase == Phase::SlowStart {
+        if self.phase == Ns2Phase::SlowStart {
             if self.p > 0.0 && self.heard {
-                self.phase = Phase::Later;
+                self.phase = Ns2Phase::Later;
                 self.rate = fair;
             } else {
                 self.slow_start(now);

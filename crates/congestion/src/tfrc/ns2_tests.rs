@@ -5,7 +5,7 @@ use crate::fuzz::report;
 use narrows_base::{Settings, Spec};
 
 struct Scenario {
-    sender: Sender,
+    sender: Ns2TfrcSender,
     now: Time,
 }
 
@@ -14,7 +14,7 @@ fn scenario(text: &str) -> Scenario {
     let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     let options = Options::read(&settings, &crate::Environment::default());
     assert!(options.ns2);
-    let mut s = Scenario { sender: Sender::new(&options), now: Time::ZERO };
+    let mut s = Scenario { sender: Ns2TfrcSender::new(&options), now: Time::ZERO };
     s.send();
     s
 }

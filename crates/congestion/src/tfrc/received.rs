@@ -7,7 +7,7 @@ const MAX_ARRIVALS: usize = 8192;
 
 /// Arrivals of the last round-trip time, and since the last report. Times in seconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Received {
+pub(super) struct RecentArrivals {
     first: Option<u64>,
     recent: VecDeque<(f64, u32)>,
     recent_bytes: u64,
@@ -18,7 +18,7 @@ pub(super) struct Received {
     rates: [f64; 2],
 }
 
-impl Received {
+impl RecentArrivals {
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }

@@ -11,9 +11,9 @@
 //! by a timer of 1.5 RTT. The first interval follows from the present receive rate alone, its event lasts from the
 //! packet that revealed it, and I_0 begins where the last report ended.
 
-use super::history::History;
-use super::losses::{Detector, Gap};
-use super::received::Received;
+use super::history::LossHistory;
+use super::losses::{Detector, LossGap};
+use super::received::RecentArrivals;
 use super::{Options, from_round, rounds_later};
 use crate::feedback::{Arrival, Feedback, ReceiverSide};
 use crate::reordering::ReorderingWindow;
@@ -22,7 +22,7 @@ use narrows_base::{Duration, Time};
 /// State before the newest loss event, and its losses: those from this packet on that have not arrived.
 #[derive(Clone, Debug)]
 struct Undo {
-    history: History,
+    history: LossHistory,
     event: Option<(f64, u16)>,
     from: u64,
     missing: u64,
@@ -30,13 +30,13 @@ struct Undo {
 
 /// TFRC's receiver side.
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(super) struct TfrcReceiver {
     options: Options,
     detector: Detector,
     reordering: ReorderingWindow,
-    history: History,
+    history: LossHistory,
     undo: Option<Undo>,
-    received: Received,
+    received: RecentArrivals,
     /// The sender's last values: R and t_RTO in seconds, 0 before the first; its round.
     rtt: f64,
     rto: f64,
@@ -55,15 +55,15 @@ pub(super) struct Receiver {
     lost: u64,
 }
 
-impl Receiver {
-    pub fn new(options: &Options) -> Receiver {
-        Receiver {
+impl TfrcReceiver {
+    pub fn new(options: &Options) -> TfrcReceiver {
+        TfrcReceiver {
             options: *options,
             detector: Detector::new(options.reorder),
             reordering: ReorderingWindow::default(),
             undo: None,
-            history: History::new(options.intervals, options.discount, options.ns2),
-            received: Received::default(),
+            history: LossHistory::new(options.intervals, options.discount, options.ns2),
+            received: RecentArrivals::default(),
             rtt: 0.0,
             rto: 0.0,
             round: 0,
@@ -122,7 +122,7 @@ impl Receiver {
     }
 
     /// Books a range that is lost.
-    fn lose(&mut self, gap: &Gap, a: &Arrival) {
+    fn lose(&mut self, gap: &LossGap, a: &Arrival) {
         self.lost = self.lost.saturating_add(gap.to - gap.from);
         self.lose_events(gap, a);
         if let Some(undo) = &mut self.undo {
@@ -130,7 +130,7 @@ impl Receiver {
         }
     }
     /// The loss events that begin in it, in at most a few steps.
-    fn lose_events(&mut self, gap: &Gap, a: &Arrival) {
+    fn lose_events(&mut self, gap: &LossGap, a: &Arrival) {
         let first = match self.event {
             None => Some(gap.from),
             Some((begin, _)) => gap.first_after(begin + self.rtt),
@@ -179,7 +179,7 @@ impl Receiver {
     }
 }
 
-impl ReceiverSide for Receiver {
+impl ReceiverSide for TfrcReceiver {
     fn on_arrival(&mut self, a: &Arrival) -> bool {
         let now = a.now.as_secs_f64();
         let overdue = self.owed || a.now >= self.timer;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const RTT: f64 = 0.1;
 
 struct Scenario {
-    receiver: Receiver,
+    receiver: TfrcReceiver,
     now: Time,
     sent: u64,
     reports: Vec<(f64, Feedback)>,
@@ -24,7 +24,7 @@ fn options(text: &str) -> Options {
 impl Scenario {
     fn new(text: &str) -> Scenario {
         Scenario {
-            receiver: Receiver::new(&options(text)),
+            receiver: TfrcReceiver::new(&options(text)),
             now: Time::ZERO,
             sent: 0,
             reports: Vec::new(),
@@ -209,7 +209,7 @@ proptest! {
         ns2 in any::<bool>(),
         sane in any::<bool>(),
     ) {
-        let mut receiver = Receiver::new(&options(if ns2 { "tfrc(preset=ns2)" } else { "tfrc" }));
+        let mut receiver = TfrcReceiver::new(&options(if ns2 { "tfrc(preset=ns2)" } else { "tfrc" }));
         let mut now = Time::ZERO;
         for (gap, seq, words, flags) in arrivals {
             now += Duration::from_nanos(gap);

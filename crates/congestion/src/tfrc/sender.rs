@@ -15,7 +15,7 @@ const LIMITED_LOSS: f64 = 0.85;
 
 /// TFRC's sender side. Rates are in bytes per second, times in seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
+pub(super) struct TfrcSender {
     options: Options,
     /// X.
     rate: f64,
@@ -41,10 +41,10 @@ pub(super) struct Sender {
 /// Values of X_recv_set at most: two round trips of reports, one more for each loss event.
 const MAX_RATES: usize = 16;
 
-impl Sender {
-    pub fn new(options: &Options) -> Sender {
+impl TfrcSender {
+    pub fn new(options: &Options) -> TfrcSender {
         let rate = options.packet;
-        Sender {
+        TfrcSender {
             options: *options,
             rate,
             paced: rate,
@@ -136,7 +136,7 @@ impl Sender {
     }
 }
 
-impl Controller for Sender {
+impl Controller for TfrcSender {
     fn on_sent(&mut self, sent: &Sent) {
         if self.timer.is_never() {
             self.timer = sent.now + FIRST_TIMER;

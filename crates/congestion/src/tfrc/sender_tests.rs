@@ -5,7 +5,7 @@ use crate::fuzz::report;
 use narrows_base::{Settings, Spec};
 
 struct Scenario {
-    sender: Sender,
+    sender: TfrcSender,
     now: Time,
     rtt: Duration,
 }
@@ -15,7 +15,7 @@ fn scenario(text: &str) -> Scenario {
     let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     let options = Options::read(&settings, &crate::Environment::default());
     let mut s = Scenario {
-        sender: Sender::new(&options),
+        sender: TfrcSender::new(&options),
         now: Time::ZERO,
         rtt: Duration::from_millis(100),
     };

@@ -57,7 +57,7 @@ pub enum T0 {
 
 /// RTT estimates, and the two timeouts computed from them.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct TfwcTimers {
     gain: f64,
     backoff: Backoff,
     t0: T0,
@@ -72,10 +72,10 @@ pub struct Clock {
     doubled: f64,
 }
 
-impl Clock {
+impl TfwcTimers {
     /// `gain` is a sample's weight in SRTT.
-    pub fn new(gain: f64, backoff: Backoff, t0: T0) -> Clock {
-        Clock {
+    pub fn new(gain: f64, backoff: Backoff, t0: T0) -> TfwcTimers {
+        TfwcTimers {
             gain,
             backoff,
             t0,
@@ -187,8 +187,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    fn clock() -> Clock {
-        Clock::new(0.125, Backoff::Double, T0::Variance)
+    fn clock() -> TfwcTimers {
+        TfwcTimers::new(0.125, Backoff::Double, T0::Variance)
     }
     fn ms(x: u64) -> Duration {
         Duration::from_millis(x)
@@ -234,12 +234,12 @@ mod tests {
     #[test]
     fn ticks_make_t0_three_tenths_of_a_second_on_a_short_path() {
         for (t0, expected) in [(T0::Ticks, 0.3), (T0::Variance, 0.05), (T0::FourRtt, 0.2)] {
-            let mut c = Clock::new(0.125, Backoff::Double, t0);
+            let mut c = TfwcTimers::new(0.125, Backoff::Double, t0);
             assert_eq!(c.t0(), FIRST);
             (0..100).for_each(|_| c.sample(ms(50)));
             assert!((c.t0() - expected).abs() < 1e-3, "{t0:?}: {}", c.t0());
         }
-        let mut c = Clock::new(0.125, Backoff::Double, T0::Ticks);
+        let mut c = TfwcTimers::new(0.125, Backoff::Double, T0::Ticks);
         (0..100).for_each(|_| c.sample(ms(1000)));
         // 10 ticks, and integers stop a deviation's fall at 3/4 of one.
         assert!((c.t0() - 1.3).abs() < 1e-9, "{}", c.t0());
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_later_back_off_does_not_compound() {
-        let mut c = Clock::new(0.1, Backoff::TwoSrtt, T0::Variance);
+        let mut c = TfwcTimers::new(0.1, Backoff::TwoSrtt, T0::Variance);
         c.sample(ms(100));
         c.back_off();
         c.back_off();

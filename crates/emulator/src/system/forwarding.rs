@@ -6,7 +6,7 @@
 use super::namespace::Namespace;
 use super::processes::processes;
 use super::runtime_folder::{PRIVATE, RuntimeFolder};
-use super::slot::{Slot, lines, live_notes};
+use super::slot::{ReservedSlot, lines, live_notes};
 use crate::error::Error;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{self, File};
@@ -59,7 +59,7 @@ impl Forwarding {
     ///
     /// # Errors
     /// No permission.
-    pub fn turn_on(slot: &mut Slot) -> Result<Forwarding, Error> {
+    pub fn turn_on(slot: &mut ReservedSlot) -> Result<Forwarding, Error> {
         let inode = Namespace::current()?.inode();
         let mut file = locked(inode)?;
         let path = RuntimeFolder::own()?.path(&note(inode));

@@ -1,6 +1,6 @@
 //! Interfaces of the calling thread's network namespace: up, addresses, routes.
 
-use super::netlink::{CREATE, Message, Netlink, attributes};
+use super::netlink::{CREATE, Netlink, NetlinkMessage, attributes};
 use super::rights::{NET_ADMIN, failed};
 use crate::error::Error;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
@@ -48,19 +48,19 @@ fn index(name: &str) -> Result<u32, Error> {
     index.map_err(|e| Error::system(format_args!("there is no interface {name}"), &e.into()))
 }
 
-fn request(what: &str, message: Message) -> Result<(), Error> {
+fn request(what: &str, message: NetlinkMessage) -> Result<(), Error> {
     let done = Netlink::route().and_then(|mut netlink| netlink.request(message));
     done.map_err(|e| failed(what, &e, NET_ADMIN))
 }
 
-fn link(index: u32, flags: u32, change: u32) -> Message {
+fn link(index: u32, flags: u32, change: u32) -> NetlinkMessage {
     let mut fixed = [0; 16];
     for (at, value) in [(4, index), (8, flags), (12, change)] {
         if let Some(place) = fixed.get_mut(at..at + 4) {
             place.copy_from_slice(&value.to_ne_bytes());
         }
     }
-    Message::new(NEW_LINK, 0).fixed(&fixed)
+    NetlinkMessage::new(NEW_LINK, 0).fixed(&fixed)
 }
 
 /// Sets an interface up.
@@ -94,11 +94,11 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), Error> {
     request(&format!("cannot give {name} the MTU {mtu}"), message)
 }
 
-fn address_message(kind: u16, flags: u16, at: u32, address: IpAddr, prefix: u8) -> Message {
+fn address_message(kind: u16, flags: u16, at: u32, address: IpAddr, prefix: u8) -> NetlinkMessage {
     let no_detection = if address.is_ipv6() { NO_DUPLICATE_DETECTION } else { 0 };
     let mut fixed = vec![family(address), prefix, no_detection, 0];
     fixed.extend(at.to_ne_bytes());
-    Message::new(kind, flags)
+    NetlinkMessage::new(kind, flags)
         .fixed(&fixed)
         .attribute(ADDRESS, &bytes(address))
         .attribute(ADDRESS_LOCAL, &bytes(address))
@@ -127,10 +127,10 @@ fn route_message(
     (to, prefix): (IpAddr, u8),
     at: u32,
     gateway: Option<IpAddr>,
-) -> Message {
+) -> NetlinkMessage {
     let mut fixed = vec![family(to), prefix, 0, 0, MAIN_TABLE, STATIC, 0, UNICAST];
     fixed.extend([0; 4]);
-    let mut message = Message::new(kind, flags).fixed(&fixed);
+    let mut message = NetlinkMessage::new(kind, flags).fixed(&fixed);
     if prefix > 0 {
         message = message.attribute(ROUTE_TO, &bytes(to));
     }
@@ -151,7 +151,7 @@ pub fn add_route(to: IpAddr, prefix: u8, name: &str, gateway: Option<IpAddr>) ->
 
 /// The route to an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct FoundRoute {
     /// Prefix length of the matching route: 0 for a default route.
     pub prefix: u8,
     /// The next hop, unless the address itself is a neighbour.
@@ -165,10 +165,11 @@ pub struct Found {
 ///
 /// # Errors
 /// The kernel does not answer.
-pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<Found>, Error> {
+pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<FoundRoute>, Error> {
     let mut fixed = vec![family(to), if to.is_ipv4() { 32 } else { 128 }, 0, 0, 0, 0, 0, 0];
     fixed.extend(if of_entry { OF_ENTRY } else { 0 }.to_ne_bytes());
-    let question = Message::question(FIND_ROUTE).fixed(&fixed).attribute(ROUTE_TO, &bytes(to));
+    let question =
+        NetlinkMessage::question(FIND_ROUTE).fixed(&fixed).attribute(ROUTE_TO, &bytes(to));
     let answer = match Netlink::route().and_then(|mut netlink| netlink.ask(question)) {
         Ok(answer) => answer,
         Err(e) => match e.raw_os_error() {
@@ -178,8 +179,11 @@ pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<Found>, Error> {
             _ => return Err(Error::system(format_args!("cannot ask for the way to {to}"), &e)),
         },
     };
-    let mut found =
-        Found { prefix: answer.get(1).copied().unwrap_or_default(), gateway: None, interface: 0 };
+    let mut found = FoundRoute {
+        prefix: answer.get(1).copied().unwrap_or_default(),
+        gateway: None,
+        interface: 0,
+    };
     for (kind, value) in attributes(&answer, fixed.len()) {
         match (kind, value.len()) {
             (ROUTE_GATEWAY, 4) => {
@@ -201,7 +205,7 @@ pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<Found>, Error> {
 ///
 /// # Errors
 /// The route exists already, does not exist any more, or no permission.
-pub fn keep_route(to: IpAddr, found: &Found, is_kept: bool) -> Result<(), Error> {
+pub fn keep_route(to: IpAddr, found: &FoundRoute, is_kept: bool) -> Result<(), Error> {
     let prefix = if to.is_ipv4() { 32 } else { 128 };
     let kind = if is_kept { (NEW_ROUTE, CREATE) } else { (OLD_ROUTE, 0) };
     let message = route_message(kind, (to, prefix), found.interface, found.gateway);

@@ -51,7 +51,7 @@ pub fn clean() -> Result<Cleaned, Error> {
             }
             // Not earlier: the guard of a link behind this one may be among the ended programs, perhaps in the middle
             // of its own cleanup.
-            links += dead.into_iter().filter_map(slot::Left::remove).count();
+            links += dead.into_iter().filter_map(slot::OrphanSlot::remove).count();
         }
         let killed =
             |p: &i32| Pid::from_raw(*p).is_some_and(|p| kill_process(p, Signal::KILL).is_ok());

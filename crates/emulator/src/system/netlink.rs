@@ -18,38 +18,38 @@ pub const CREATE: u16 = 0x400 | 0x200;
 
 /// One request.
 #[derive(Debug)]
-pub struct Message {
+pub struct NetlinkMessage {
     bytes: Vec<u8>,
     wants_ack: bool,
 }
 
-impl Message {
+impl NetlinkMessage {
     /// A request of this type with an acknowledgement.
-    pub fn new(kind: u16, flags: u16) -> Message {
-        Message::of(kind, flags | ACK, true)
+    pub fn new(kind: u16, flags: u16) -> NetlinkMessage {
+        NetlinkMessage::of(kind, flags | ACK, true)
     }
 
     /// A request without an acknowledgement, such as the begin and end of a batch.
-    pub fn unanswered(kind: u16) -> Message {
-        Message::of(kind, 0, false)
+    pub fn unanswered(kind: u16) -> NetlinkMessage {
+        NetlinkMessage::of(kind, 0, false)
     }
 
     /// A query: the reply is the requested object.
-    pub fn question(kind: u16) -> Message {
-        Message::of(kind, 0, false)
+    pub fn question(kind: u16) -> NetlinkMessage {
+        NetlinkMessage::of(kind, 0, false)
     }
 
-    fn of(kind: u16, flags: u16, wants_ack: bool) -> Message {
+    fn of(kind: u16, flags: u16, wants_ack: bool) -> NetlinkMessage {
         let mut bytes = vec![0; 4];
         bytes.extend(kind.to_ne_bytes());
         bytes.extend((flags | REQUEST).to_ne_bytes());
         bytes.extend([0; 8]);
-        Message { bytes, wants_ack }
+        NetlinkMessage { bytes, wants_ack }
     }
 
     /// Adds a fixed part.
     #[must_use]
-    pub fn fixed(mut self, bytes: &[u8]) -> Message {
+    pub fn fixed(mut self, bytes: &[u8]) -> NetlinkMessage {
         self.bytes.extend_from_slice(bytes);
         self.pad();
         self
@@ -57,7 +57,7 @@ impl Message {
 
     /// Adds an attribute.
     #[must_use]
-    pub fn attribute(mut self, kind: u16, value: &[u8]) -> Message {
+    pub fn attribute(mut self, kind: u16, value: &[u8]) -> NetlinkMessage {
         let length = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
         self.bytes.extend(length.to_ne_bytes());
         self.bytes.extend(kind.to_ne_bytes());
@@ -66,19 +66,23 @@ impl Message {
 
     /// Adds an attribute that is a string.
     #[must_use]
-    pub fn text(self, kind: u16, value: &str) -> Message {
+    pub fn text(self, kind: u16, value: &str) -> NetlinkMessage {
         self.attribute(kind, format!("{value}\0").as_bytes())
     }
 
     /// Adds an attribute that is a number in network order, as nftables has them.
     #[must_use]
-    pub fn number(self, kind: u16, value: u32) -> Message {
+    pub fn number(self, kind: u16, value: u32) -> NetlinkMessage {
         self.attribute(kind, &value.to_be_bytes())
     }
 
     /// Adds an attribute of attributes.
     #[must_use]
-    pub fn nested(mut self, kind: u16, inside: impl FnOnce(Message) -> Message) -> Message {
+    pub fn nested(
+        mut self,
+        kind: u16,
+        inside: impl FnOnce(NetlinkMessage) -> NetlinkMessage,
+    ) -> NetlinkMessage {
         let at = self.bytes.len();
         self.bytes.extend([0; 2]);
         self.bytes.extend((kind | NESTED).to_ne_bytes());
@@ -139,7 +143,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The kernel's error code.
-    pub fn request(&mut self, message: Message) -> io::Result<()> {
+    pub fn request(&mut self, message: NetlinkMessage) -> io::Result<()> {
         self.batch(vec![message])
     }
 
@@ -147,7 +151,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The kernel's error code.
-    pub fn ask(&mut self, question: Message) -> io::Result<Vec<u8>> {
+    pub fn ask(&mut self, question: NetlinkMessage) -> io::Result<Vec<u8>> {
         self.sequence += 1;
         let bytes = question.finish(self.sequence);
         sendto(&self.socket, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
@@ -164,7 +168,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The kernel's first error code.
-    pub fn batch(&mut self, messages: Vec<Message>) -> io::Result<()> {
+    pub fn batch(&mut self, messages: Vec<NetlinkMessage>) -> io::Result<()> {
         let mut bytes = Vec::new();
         let mut open = 0;
         for message in messages {

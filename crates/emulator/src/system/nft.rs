@@ -3,7 +3,7 @@
 //! The tables belong to the socket that made them (`NFT_TABLE_F_OWNER`, Linux 5.12). No other process can change them,
 //! and the kernel removes them when the socket is closed, also after a kill.
 
-use super::netlink::{Message, Netlink};
+use super::netlink::{Netlink, NetlinkMessage};
 use crate::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -46,14 +46,14 @@ impl Tables {
         inside: &[IpAddr],
         redirect: &[(Ipv4Addr, Ipv4Addr)],
     ) -> Result<Tables, Error> {
-        let mut batch = vec![Message::unanswered(BATCH_BEGIN).fixed(&generic(0, SUBSYSTEM))];
+        let mut batch = vec![NetlinkMessage::unanswered(BATCH_BEGIN).fixed(&generic(0, SUBSYSTEM))];
         for family in [IPV4, IPV6] {
             let own: Vec<IpAddr> =
                 inside.iter().copied().filter(|a| a.is_ipv4() == (family == IPV4)).collect();
             if own.is_empty() {
                 continue;
             }
-            let table = Message::new(NEW_TABLE, CREATE).fixed(&generic(family, 0));
+            let table = NetlinkMessage::new(NEW_TABLE, CREATE).fixed(&generic(family, 0));
             batch.push(table.text(1, name).number(2, OWNER));
             batch.push(chain(family, name, FROM, HOOK_AFTER_ROUTING, PRIORITY_FROM));
             for address in own {
@@ -78,7 +78,7 @@ impl Tables {
                 }
             }
         }
-        batch.push(Message::unanswered(BATCH_END).fixed(&generic(0, SUBSYSTEM)));
+        batch.push(NetlinkMessage::unanswered(BATCH_END).fixed(&generic(0, SUBSYSTEM)));
         let made = Netlink::netfilter().and_then(|mut owner| owner.batch(batch).map(|()| owner));
         let owner = made.map_err(|e| {
             let what =
@@ -95,8 +95,8 @@ fn generic(family: u8, resource: u16) -> [u8; 4] {
     [family, 0, a, b]
 }
 
-fn chain(family: u8, table: &str, name: &str, hook: u32, priority: i32) -> Message {
-    Message::new(NEW_CHAIN, CREATE)
+fn chain(family: u8, table: &str, name: &str, hook: u32, priority: i32) -> NetlinkMessage {
+    NetlinkMessage::new(NEW_CHAIN, CREATE)
         .fixed(&generic(family, 0))
         .text(1, table)
         .text(3, name)
@@ -104,17 +104,26 @@ fn chain(family: u8, table: &str, name: &str, hook: u32, priority: i32) -> Messa
         .text(7, "nat")
 }
 
-fn rule(family: u8, table: &str, chain: &str, list: impl FnOnce(Message) -> Message) -> Message {
-    let message = Message::new(NEW_RULE, CREATE | APPEND).fixed(&generic(family, 0));
+fn rule(
+    family: u8,
+    table: &str,
+    chain: &str,
+    list: impl FnOnce(NetlinkMessage) -> NetlinkMessage,
+) -> NetlinkMessage {
+    let message = NetlinkMessage::new(NEW_RULE, CREATE | APPEND).fixed(&generic(family, 0));
     message.text(1, table).text(2, chain).nested(4, list)
 }
 
-fn expression(list: Message, name: &str, data: impl FnOnce(Message) -> Message) -> Message {
+fn expression(
+    list: NetlinkMessage,
+    name: &str,
+    data: impl FnOnce(NetlinkMessage) -> NetlinkMessage,
+) -> NetlinkMessage {
     list.nested(1, |m| m.text(1, name).nested(2, data))
 }
 
 /// Only packets from (or to) this address.
-fn matching(list: Message, address: IpAddr, destination: bool) -> Message {
+fn matching(list: NetlinkMessage, address: IpAddr, destination: bool) -> NetlinkMessage {
     let (value, offset) = match address {
         IpAddr::V4(four) => (four.octets().to_vec(), if destination { 16 } else { 12 }),
         IpAddr::V6(six) => (six.octets().to_vec(), if destination { 24 } else { 8 }),

@@ -17,18 +17,18 @@ const SUFFIX: &str = ".link";
 
 /// A reserved number. It is unique on the machine while this lives.
 #[derive(Debug)]
-pub struct Slot {
+pub struct ReservedSlot {
     number: u32,
     file: File,
     folder: &'static RuntimeFolder,
 }
 
-impl Slot {
+impl ReservedSlot {
     /// Takes the lowest free number.
     ///
     /// # Errors
     /// No directory for the files is available, or all numbers are taken.
-    pub fn take() -> Result<Slot, Error> {
+    pub fn take() -> Result<ReservedSlot, Error> {
         let folder = RuntimeFolder::own()?;
         for number in 0..MAX_SLOTS {
             let name = file_name(number);
@@ -37,7 +37,7 @@ impl Slot {
             if !is_locked(folder, &file, &name) || file.metadata().is_ok_and(|m| m.len() > 0) {
                 continue;
             }
-            return Ok(Slot { number, file, folder });
+            return Ok(ReservedSlot { number, file, folder });
         }
         Err(Error::new(format!(
             "all {MAX_SLOTS} links of this machine are in use: {}",
@@ -92,7 +92,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ReservedSlot {
     fn drop(&mut self) {
         // Remove it while it is still locked: a process that opened it before finds that it is not in its place any
         // more.
@@ -153,12 +153,12 @@ pub fn live_notes() -> Result<Vec<String>, Error> {
 
 /// The file of a dead owner. Its number is not given out while this lives.
 #[derive(Debug)]
-pub struct Left {
+pub struct OrphanSlot {
     file: File,
     name: String,
 }
 
-impl Left {
+impl OrphanSlot {
     /// The lines that the owner wrote.
     pub fn lines(&self) -> Vec<String> {
         lines(&self.file)
@@ -177,7 +177,7 @@ impl Left {
 ///
 /// # Errors
 /// No directory for the files is available.
-pub fn left() -> Result<Vec<Left>, Error> {
+pub fn left() -> Result<Vec<OrphanSlot>, Error> {
     let dead = all()?.into_iter().filter(|(_, _, live)| !live);
-    Ok(dead.map(|(name, file, _)| Left { file, name }).collect())
+    Ok(dead.map(|(name, file, _)| OrphanSlot { file, name }).collect())
 }

@@ -1,17 +1,17 @@
 //! `get` of one file.
 
 use super::{Input, Summary, ask, last_word, resumable};
-use crate::frames::Frames;
-use crate::message::{Frame, Request};
+use crate::frames::FileFrameReader;
+use crate::message::{FileFrame, FileRequest};
 use crate::partial_file::{ExistingFile, TargetFile, hash_front};
 use crate::path::CleanPath;
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 
 /// A file to get: its local place, and the part of it that is there.
-pub(super) struct Wanted {
+pub(super) struct WantedFile {
     place: TargetFile,
     found: Option<ExistingFile>,
     /// Whether it may replace another file of that name.
@@ -37,11 +37,11 @@ pub fn get(
     name: &str,
     control: &TransferControl,
 ) -> Result<Summary, Error> {
-    let wanted = Wanted::look(place(dir, name)?, control)?;
+    let wanted = WantedFile::look(place(dir, name)?, control)?;
     if let Got::Done(done) = attempt(session, path, wanted, control)? {
         return Ok(done);
     }
-    let wanted = Wanted::instead(place(dir, name)?, control)?;
+    let wanted = WantedFile::instead(place(dir, name)?, control)?;
     match attempt(session, path, wanted, control)? {
         Got::Done(done) => Ok(done),
         Got::Differs(_) => Err(Error::protocol("an answer to what was not asked")),
@@ -53,35 +53,39 @@ pub(super) fn place(dir: &Dir, name: &str) -> Result<TargetFile, Error> {
     TargetFile::new(dir, name)
 }
 
-impl Wanted {
+impl WantedFile {
     /// Looks for a finished file, else for a partial one.
-    pub fn look(place: TargetFile, control: &TransferControl) -> Result<Wanted, Error> {
+    pub fn look(place: TargetFile, control: &TransferControl) -> Result<WantedFile, Error> {
         let mut hash = |file: &mut _, most: u64, what: &str| {
             hash_front(file, most, what, &mut |_| control.check())
         };
         if !place.is_taken() {
             let found = place.partial(&mut hash)?;
-            return Ok(Wanted { place, found, replace: false });
+            return Ok(WantedFile { place, found, replace: false });
         }
         match place.whole(&mut hash)? {
-            Some(found) => Ok(Wanted { place, found: Some(found), replace: false }),
-            None => Wanted::instead(place, control),
+            Some(found) => Ok(WantedFile { place, found: Some(found), replace: false }),
+            None => WantedFile::instead(place, control),
         }
     }
 
-    /// As [`Wanted::look`], with the file's size at the server.
-    pub fn sized(place: TargetFile, size: u64, control: &TransferControl) -> Result<Wanted, Error> {
+    /// As [`WantedFile::look`], with the file's size at the server.
+    pub fn sized(
+        place: TargetFile,
+        size: u64,
+        control: &TransferControl,
+    ) -> Result<WantedFile, Error> {
         if place.is_taken() && place.size()? != Some(size) {
-            return Wanted::instead(place, control);
+            return WantedFile::instead(place, control);
         }
-        Wanted::look(place, control)
+        WantedFile::look(place, control)
     }
 
     /// Another file has the name; it is replaced if the user permits that.
     ///
     /// # Errors
     /// The user does not permit it.
-    pub fn instead(place: TargetFile, control: &TransferControl) -> Result<Wanted, Error> {
+    pub fn instead(place: TargetFile, control: &TransferControl) -> Result<WantedFile, Error> {
         if place.is_taken() && !control.may_replace(place.name()) {
             return Err(place.exists().and("--overwrite replaces it"));
         }
@@ -89,12 +93,12 @@ impl Wanted {
             hash_front(file, most, what, &mut |_| control.check())
         };
         let found = place.partial(&mut hash)?;
-        Ok(Wanted { place, found, replace: true })
+        Ok(WantedFile { place, found, replace: true })
     }
 
     /// The GET request for `path`.
-    pub fn request(&self, path: &CleanPath) -> Request {
-        Request::Get { path: path.to_string(), held: self.found.as_ref().map(|f| f.held) }
+    pub fn request(&self, path: &CleanPath) -> FileRequest {
+        FileRequest::Get { path: path.to_string(), held: self.found.as_ref().map(|f| f.held) }
     }
 
     /// Reads the answer.
@@ -103,18 +107,18 @@ impl Wanted {
     /// As [`get`].
     pub fn receive(
         self,
-        frames: &mut Frames<Input>,
+        frames: &mut FileFrameReader<Input>,
         control: &TransferControl,
     ) -> Result<Got, Error> {
-        let Wanted { place, found, replace } = self;
+        let WantedFile { place, found, replace } = self;
         let held = found.as_ref().map(|f| f.held);
         let (start, size) = match frames.frame()? {
-            Frame::Begin { start, size }
+            FileFrame::Begin { start, size }
                 if start <= size && (start == 0 || held.is_some_and(|h| h.bytes == start)) =>
             {
                 (start, size)
             }
-            Frame::Begin { .. } => return Err(Error::protocol("a beginning nobody asked for")),
+            FileFrame::Begin { .. } => return Err(Error::protocol("a beginning nobody asked for")),
             _ => return Err(Error::protocol("an unexpected answer")),
         };
         let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
@@ -124,12 +128,14 @@ impl Wanted {
             }
             control.tell(ProgressEvent::Begin(size));
             return match frames.frame()? {
-                Frame::End(hash) if hash == held.hash => {
+                FileFrame::End(hash) if hash == held.hash => {
                     control.tell(ProgressEvent::Held(start));
                     done.unchanged = 1;
                     Ok(Got::Done(done))
                 }
-                Frame::End(_) => Err(Error::new(Kind::Corrupt, "the server contradicts itself")),
+                FileFrame::End(_) => {
+                    Err(Error::new(ErrorKind::Corrupt, "the server contradicts itself"))
+                }
                 _ => Err(Error::protocol("an unexpected answer")),
             };
         }
@@ -139,7 +145,7 @@ impl Wanted {
         control.tell(ProgressEvent::Held(start));
         let hash = loop {
             let step = frames.frame().and_then(|frame| match frame {
-                Frame::Data(bytes) => {
+                FileFrame::Data(bytes) => {
                     let n = bytes.len() as u64;
                     if part.bytes().saturating_add(n) > size {
                         return Err(Error::protocol("more bytes than the file has"));
@@ -150,7 +156,7 @@ impl Wanted {
                     done.moved += n;
                     Ok(None)
                 }
-                Frame::End(hash) => Ok(Some(hash)),
+                FileFrame::End(hash) => Ok(Some(hash)),
                 _ => Err(Error::protocol("an unexpected frame in a file")),
             });
             match step {
@@ -170,7 +176,7 @@ impl Wanted {
 fn attempt(
     session: &dyn Session,
     path: &CleanPath,
-    wanted: Wanted,
+    wanted: WantedFile,
     control: &TransferControl,
 ) -> Result<Got, Error> {
     control.check()?;

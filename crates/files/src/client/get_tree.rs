@@ -1,17 +1,17 @@
 //! Gets whole folders: first lists them level by level, then gets the files.
 
 use super::Summary;
-use super::get::{Got, Wanted, get, place};
-use super::list::{MAX_WALK_BYTES, Room, read_listing};
+use super::get::{Got, WantedFile, get, place};
+use super::list::{ListingBudget, MAX_WALK_BYTES, read_listing};
 use super::pipeline::Pipeline;
-use super::tree::{File, Walk, Work, below, display};
-use crate::frames::Frames;
-use crate::message::{EntryKind, Frame, Request};
+use super::tree::{TreeWork, Walk, WalkedFile, below, display};
+use crate::frames::FileFrameReader;
+use crate::message::{EntryKind, FileFrame, FileRequest};
 use crate::path::{CleanPath, UNFINISHED_FOLDER};
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::{Dir, OpenOptions};
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 
 /// Gets everything below the folder `path` into the folder that `open` opens. `open` is called only after the listing
 /// succeeded.
@@ -43,7 +43,7 @@ pub fn get_tree(
             dir.open_dir(folder.relative()).map_err(|e| Error::file(&display(&folder), &e))?;
         Ok((dir, name.to_string()))
     };
-    let done = Work::new(walk.files, summary).run(
+    let done = TreeWork::new(walk.files, summary).run(
         control,
         |work| stream(session, path, &inside, work, control),
         |file| {
@@ -61,20 +61,20 @@ pub fn get_tree(
 fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> Result<Walk, Error> {
     let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
     let mut ahead = Pipeline::new(session);
-    let mut room = Room::new(MAX_WALK_BYTES);
+    let mut room = ListingBudget::new(MAX_WALK_BYTES);
     let mut next = 0;
     loop {
         control.check()?;
         while let Some(folder) = walk.folders.get(next).filter(|_| ahead.has_room()).cloned() {
             next += 1;
-            let request = Request::List { path: below(path, &folder)?.to_string() };
+            let request = FileRequest::List { path: below(path, &folder)?.to_string() };
             ahead.send(&request, 0, folder, |_| Ok(()))?;
         }
         let Some((folder, frames)) = ahead.next()? else { break };
         let listing = read_listing(frames, &mut room)?;
         if !listing.folder {
             let line = format!("/{path}: is a file; leave the last '/' away");
-            return Err(Error::new(Kind::WrongType, line));
+            return Err(Error::new(ErrorKind::WrongType, line));
         }
         let unnamed = listing.hidden.saturating_sub(listing.left_out.len() as u64);
         walk.skipped = walk.skipped.saturating_add(unnamed);
@@ -84,7 +84,8 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
             room.take(folder.as_str().len())?;
             match entry.kind {
                 EntryKind::File => {
-                    walk.files.push(File { path: folder.join(&entry.name)?, size: entry.size });
+                    walk.files
+                        .push(WalkedFile { path: folder.join(&entry.name)?, size: entry.size });
                 }
                 EntryKind::Folder => walk.folders.push(folder.join(&entry.name)?),
                 EntryKind::FolderLink | EntryKind::LeftOut => {
@@ -151,15 +152,15 @@ fn stream(
     session: &dyn Session,
     path: &CleanPath,
     inside: Inside<'_>,
-    work: &Work,
+    work: &TreeWork,
     control: &TransferControl,
 ) -> Result<(), Error> {
-    let mut ahead: Pipeline<'_, (File, Wanted)> = Pipeline::new(session);
+    let mut ahead: Pipeline<'_, (WalkedFile, WantedFile)> = Pipeline::new(session);
     loop {
         while ahead.has_room() {
             let Some(file) = work.next(control) else { break };
             let (dir, name) = inside(&file.path)?;
-            match place(&dir, &name).and_then(|p| Wanted::sized(p, file.size, control)) {
+            match place(&dir, &name).and_then(|p| WantedFile::sized(p, file.size, control)) {
                 Ok(wanted) => {
                     let request = wanted.request(&below(path, &file.path)?);
                     ahead.send(&request, file.size, (file, wanted), |_| Ok(()))?;
@@ -183,7 +184,7 @@ fn stream(
                 ahead.close().into_iter().for_each(|(file, _)| work.again(file));
             }
             // The answer was read to its end: the next answers can be read.
-            Err(e) if e.kind == Kind::Exists => work.failed(named(e, &file.path)),
+            Err(e) if e.kind == ErrorKind::Exists => work.failed(named(e, &file.path)),
             Err(e) => return Err(named(e, &file.path)),
         }
     }
@@ -192,12 +193,12 @@ fn stream(
 }
 
 /// Reads and drops the rest of an unwanted file.
-fn skip<R: std::io::Read>(frames: &mut Frames<R>, bytes: u64) -> Result<(), Error> {
+fn skip<R: std::io::Read>(frames: &mut FileFrameReader<R>, bytes: u64) -> Result<(), Error> {
     let mut left = bytes;
     loop {
         match frames.frame()? {
-            Frame::End(_) => return Ok(()),
-            Frame::Data(data) if data.len() as u64 <= left => left -= data.len() as u64,
+            FileFrame::End(_) => return Ok(()),
+            FileFrame::Data(data) if data.len() as u64 <= left => left -= data.len() as u64,
             _ => return Err(Error::protocol("an unexpected frame in a file")),
         }
     }
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn a_file_is_named_once_with_its_folder() {
         let line = |path: &str, line: &str| {
-            named(Error::new(Kind::Full, line), &CleanPath::read(path).unwrap()).line
+            named(Error::new(ErrorKind::Full, line), &CleanPath::read(path).unwrap()).line
         };
         assert_eq!(line("f", "f: the disk is full"), "f: the disk is full");
         assert_eq!(line("a/f", "f: the disk is full"), "a: f: the disk is full");

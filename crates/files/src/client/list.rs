@@ -1,11 +1,11 @@
 //! `ls`.
 
 use super::{Input, ask, last_word};
-use crate::frames::Frames;
-use crate::message::{DirectoryEntry, EntryKind, Frame, Request};
+use crate::frames::FileFrameReader;
+use crate::message::{DirectoryEntry, EntryKind, FileFrame, FileRequest};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 
 /// Memory for one listing, or for all listings of a walk, in bytes. The largest folder that our own server lists fits,
 /// with names of any length.
@@ -19,11 +19,11 @@ const ENTRY_BYTES: usize = 64;
 const MAX_LEFT_OUT_TEXT: usize = 400;
 
 /// Memory that is left for listings, in bytes.
-pub(super) struct Room(usize);
+pub(super) struct ListingBudget(usize);
 
-impl Room {
-    pub fn new(bytes: usize) -> Room {
-        Room(bytes)
+impl ListingBudget {
+    pub fn new(bytes: usize) -> ListingBudget {
+        ListingBudget(bytes)
     }
 
     /// Takes memory for an entry with a name or path of `text` bytes.
@@ -32,8 +32,10 @@ impl Room {
     /// Too little is left.
     pub fn take(&mut self, text: usize) -> Result<(), Error> {
         let line = "the server lists more files and folders than can be kept: ask for parts of it";
-        self.0 =
-            self.0.checked_sub(ENTRY_BYTES + text).ok_or_else(|| Error::new(Kind::Busy, line))?;
+        self.0 = self
+            .0
+            .checked_sub(ENTRY_BYTES + text)
+            .ok_or_else(|| Error::new(ErrorKind::Busy, line))?;
         Ok(())
     }
 }
@@ -57,17 +59,20 @@ pub struct Listing {
 /// # Errors
 /// The server's, or the connection's.
 pub fn list(session: &dyn Session, path: &CleanPath) -> Result<Listing, Error> {
-    let (mut frames, mut output) = ask(session, &Request::List { path: path.to_string() })?;
+    let (mut frames, mut output) = ask(session, &FileRequest::List { path: path.to_string() })?;
     last_word(output.as_mut());
-    read_listing(&mut frames, &mut Room::new(MAX_LISTED_BYTES))
+    read_listing(&mut frames, &mut ListingBudget::new(MAX_LISTED_BYTES))
 }
 
 /// Reads the answer to LIST.
-pub(super) fn read_listing(frames: &mut Frames<Input>, room: &mut Room) -> Result<Listing, Error> {
+pub(super) fn read_listing(
+    frames: &mut FileFrameReader<Input>,
+    room: &mut ListingBudget,
+) -> Result<Listing, Error> {
     let mut listing = Listing::default();
     loop {
         match frames.frame()? {
-            Frame::Listed(entries) => {
+            FileFrame::Listed(entries) => {
                 room.take(0)?;
                 for entry in entries {
                     room.take(entry.name.len())?;
@@ -86,7 +91,7 @@ pub(super) fn read_listing(frames: &mut Frames<Input>, room: &mut Room) -> Resul
                     listing.left_out.push(shown(&name) + why);
                 }
             }
-            Frame::ListEnd { folder, hidden } => {
+            FileFrame::ListEnd { folder, hidden } => {
                 listing.folder = folder;
                 listing.hidden = listing.hidden.saturating_add(hidden);
                 break;

@@ -3,8 +3,8 @@
 
 use super::Input;
 use super::stall::{self, Stall};
-use crate::frames::Frames;
-use crate::message::Request;
+use crate::frames::FileFrameReader;
+use crate::message::FileRequest;
 use crate::stream::{Output, Session};
 use narrows_peers::error::Error;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const MAX_REQUEST_BYTES: usize = 6 * 1024;
 const MAX_FILE_BYTES: u64 = 2 << 20;
 
 /// A request without an answer yet.
-struct Sent<T> {
+struct PendingRequest<T> {
     what: T,
     request: usize,
     file: u64,
@@ -26,8 +26,8 @@ struct Sent<T> {
 /// A stream of requests, each with a value that its answer is matched with.
 pub(super) struct Pipeline<'s, T> {
     session: &'s dyn Session,
-    stream: Option<(Frames<Input>, Box<dyn Output>, Stall)>,
-    sent: VecDeque<Sent<T>>,
+    stream: Option<(FileFrameReader<Input>, Box<dyn Output>, Stall)>,
+    sent: VecDeque<PendingRequest<T>>,
 }
 
 impl<'s, T> Pipeline<'s, T> {
@@ -51,7 +51,7 @@ impl<'s, T> Pipeline<'s, T> {
     /// The connection's.
     pub fn send(
         &mut self,
-        request: &Request,
+        request: &FileRequest,
         bytes: u64,
         what: T,
         more: impl FnOnce(&mut dyn Output) -> Result<(), Error>,
@@ -62,7 +62,7 @@ impl<'s, T> Pipeline<'s, T> {
         let Some((_, output, stall)) = &mut self.stream else { return Ok(()) };
         stall.on_request(request);
         let said = request.bytes();
-        self.sent.push_back(Sent { what, request: said.len(), file: bytes });
+        self.sent.push_back(PendingRequest { what, request: said.len(), file: bytes });
         output.write_all(&said).map_err(Error::stream)?;
         more(output.as_mut())
     }
@@ -71,7 +71,7 @@ impl<'s, T> Pipeline<'s, T> {
     ///
     /// # Errors
     /// The connection's.
-    pub fn next(&mut self) -> Result<Option<(T, &mut Frames<Input>)>, Error> {
+    pub fn next(&mut self) -> Result<Option<(T, &mut FileFrameReader<Input>)>, Error> {
         let Some((frames, output, _)) = &mut self.stream else { return Ok(None) };
         let Some(sent) = self.sent.pop_front() else { return Ok(None) };
         output.flush().map_err(Error::stream)?;

@@ -1,8 +1,8 @@
 //! `put` of one file.
 
 use super::{Input, Summary, ask, last_word};
-use crate::frames::{self, Frames, Waiting};
-use crate::message::{Frame, HeldPrefix, Request};
+use crate::frames::{self, FileFrameReader, WaitSender};
+use crate::message::{FileFrame, FileRequest, HeldPrefix};
 use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
 use crate::path::CleanPath;
 use crate::source_stamp::SourceStamp;
@@ -10,7 +10,7 @@ use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use blake3::Hasher;
 use cap_std::fs::{Dir, File};
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
@@ -32,14 +32,14 @@ pub fn put(
     let mut file = open_regular(dir, from, &what)?;
     let before = SourceStamp::of(&file, &what)?;
     let size = before.size;
-    let request = Request::Put { path: path.to_string(), size };
+    let request = FileRequest::Put { path: path.to_string(), size };
     let (mut frames, mut output) = ask(session, &request)?;
     let (held, whole) = match frames.frame()? {
-        Frame::Holding { held, whole } => (held, whole),
+        FileFrame::Holding { held, whole } => (held, whole),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
     let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), control)?;
-    frames::send(output.as_mut(), &Frame::Start(start))?;
+    frames::send(output.as_mut(), &FileFrame::Start(start))?;
     control.tell(ProgressEvent::Begin(size));
     control.tell(ProgressEvent::Held(start));
     let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
@@ -58,7 +58,7 @@ pub fn put(
                 Err(e) => Err(part_kept(e)),
             };
         }
-        Err(e) if e.kind == Kind::Cut => {
+        Err(e) if e.kind == ErrorKind::Cut => {
             // The server's last answer gives the better reason.
             let e = match answer.recv_timeout(Duration::from_secs(3)) {
                 Ok(Ok(())) => return Ok(done),
@@ -75,7 +75,7 @@ pub fn put(
             Ok(Err(e)) => return Err(part_kept(e)),
             Err(RecvTimeoutError::Timeout) => control.check()?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::new(Kind::Local, "a thread ended without its work"));
+                return Err(Error::new(ErrorKind::Local, "a thread ended without its work"));
             }
         }
     }
@@ -84,10 +84,10 @@ pub fn put(
 /// Adds that the upload can be resumed. The client cannot tell how much arrived.
 fn part_kept(e: Error) -> Error {
     match e.kind {
-        Kind::Cut | Kind::Interrupted => {
+        ErrorKind::Cut | ErrorKind::Interrupted => {
             e.and("the server keeps what it has, the same command goes on")
         }
-        Kind::Full => {
+        ErrorKind::Full => {
             e.and("the server keeps what it has: when there is space, the same command goes on")
         }
         _ => e,
@@ -107,7 +107,7 @@ fn begin(
     // A finished file at the server is of use only if it is this one.
     let useful = held.bytes > 0 && if whole { held.bytes == size } else { held.bytes <= size };
     if useful {
-        let mut waiting = Waiting::new();
+        let mut waiting = WaitSender::new();
         let (bytes, hasher) = hash_front(file, held.bytes, what, &mut |_| {
             control.check()?;
             waiting.tell(&mut *output)
@@ -123,11 +123,11 @@ fn begin(
 /// The server's final answer.
 type Answer = Result<(), Error>;
 
-fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
+fn listen(mut frames: FileFrameReader<Input>) -> Result<Receiver<Answer>, Error> {
     let (tell, told) = channel();
     let started = std::thread::Builder::new().spawn(move || {
         let answer = match frames.frame() {
-            Ok(Frame::Done) => Ok(()),
+            Ok(FileFrame::Done) => Ok(()),
             Ok(_) => Err(Error::protocol("an unexpected answer")),
             Err(e) => Err(e),
         };
@@ -165,12 +165,12 @@ fn send(
         }
         control.pass(n)?;
         hasher.update(bytes);
-        frames::write(output, &Frame::Data(bytes))?;
+        frames::write(output, &FileFrame::Data(bytes))?;
         done.moved += n as u64;
         control.tell(ProgressEvent::Moved(n as u64));
     }
     before.check(file, done.held + done.moved, what)?;
-    frames::write(output, &Frame::End(*hasher.finalize().as_bytes()))?;
+    frames::write(output, &FileFrame::End(*hasher.finalize().as_bytes()))?;
     last_word(output);
     Ok(None)
 }

@@ -2,13 +2,13 @@
 //! server's state; of files that seem to be complete there, only the hash is sent.
 
 use super::Summary;
-use super::list::{MAX_WALK_BYTES, Room, read_listing};
+use super::list::{ListingBudget, MAX_WALK_BYTES, read_listing};
 use super::pipeline::Pipeline;
 use super::put::put;
-use super::tree::{File, Walk, Work, below, display};
+use super::tree::{TreeWork, Walk, WalkedFile, below, display};
 use crate::entry;
 use crate::frames;
-use crate::message::{EntryKind, Frame, HeldPrefix, Request};
+use crate::message::{EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
 use crate::path::CleanPath;
 use crate::service::UNASKED;
@@ -16,7 +16,7 @@ use crate::source_stamp::SourceStamp;
 use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use std::collections::BTreeMap;
 
 /// Puts everything below `dir` into the folder `path`; creates missing folders.
@@ -40,7 +40,7 @@ pub fn put_tree(
     }
     let there = make_folders(session, path, &walk.folders, control)?;
     let summary = Summary { skipped: walk.skipped, ..Summary::default() };
-    Work::new(walk.files, summary).run(
+    TreeWork::new(walk.files, summary).run(
         control,
         |work| stream(session, dir, path, &there, work, control),
         |file| put(session, dir, &file.path.relative(), &below(path, &file.path)?, control),
@@ -76,7 +76,7 @@ fn look(
             EntryKind::File => {
                 let size = found.about.len();
                 control.tell(ProgressEvent::Expect(size));
-                walk.files.push(File { path: folder.join(name)?, size });
+                walk.files.push(WalkedFile { path: folder.join(name)?, size });
             }
             EntryKind::Folder => walk.folders.push(folder.join(name)?),
             EntryKind::FolderLink | EntryKind::LeftOut => {
@@ -99,7 +99,7 @@ fn make_folders(
     control: &TransferControl,
 ) -> Result<There, Error> {
     let mut there = There::new();
-    let mut room = Room::new(MAX_WALK_BYTES);
+    let mut room = ListingBudget::new(MAX_WALK_BYTES);
     let mut ahead = Pipeline::new(session);
     let mut rest = folders.iter();
     let mut more = true;
@@ -111,13 +111,13 @@ fn make_folders(
                 break;
             };
             let at = below(path, folder)?.to_string();
-            ahead.send(&Request::MakeFolder { path: at.clone() }, 0, None, |_| Ok(()))?;
-            ahead.send(&Request::List { path: at }, 0, Some(folder), |_| Ok(()))?;
+            ahead.send(&FileRequest::MakeFolder { path: at.clone() }, 0, None, |_| Ok(()))?;
+            ahead.send(&FileRequest::List { path: at }, 0, Some(folder), |_| Ok(()))?;
         }
         let Some((asked, frames)) = ahead.next()? else { break };
         let Some(folder) = asked else {
             match frames.frame()? {
-                Frame::Done => continue,
+                FileFrame::Done => continue,
                 _ => return Err(Error::protocol("an unexpected answer")),
             }
         };
@@ -133,8 +133,8 @@ fn make_folders(
 }
 
 /// A small file that was sent, or a file that the server is claimed to have.
-struct Sent {
-    file: File,
+struct SentFile {
+    file: WalkedFile,
     hash: [u8; 32],
     claimed: bool,
 }
@@ -145,10 +145,10 @@ fn stream(
     dir: &Dir,
     path: &CleanPath,
     there: &There,
-    work: &Work,
+    work: &TreeWork,
     control: &TransferControl,
 ) -> Result<(), Error> {
-    let mut ahead: Pipeline<'_, Sent> = Pipeline::new(session);
+    let mut ahead: Pipeline<'_, SentFile> = Pipeline::new(session);
     loop {
         let mut sent = Ok(());
         while ahead.has_room() && sent.is_ok() {
@@ -162,7 +162,7 @@ fn stream(
         }
         // If the server stopped reading, its answer has the reason.
         if let Err(e) = sent
-            && e.kind != Kind::Cut
+            && e.kind != ErrorKind::Cut
         {
             return Err(e);
         }
@@ -171,10 +171,10 @@ fn stream(
         }
         let Some((sent, frames)) = ahead.next()? else { break };
         let answer = frames.frame().and_then(holding).and_then(|held| match frames.frame()? {
-            Frame::Done => Ok(held),
+            FileFrame::Done => Ok(held),
             _ => Err(Error::protocol("an unexpected answer")),
         });
-        let Sent { file, hash, claimed } = sent;
+        let SentFile { file, hash, claimed } = sent;
         match answer {
             Ok((held, whole)) => {
                 let unchanged = whole && held.bytes == file.size && held.hash == hash;
@@ -189,12 +189,12 @@ fn stream(
                 work.done(done);
             }
             // The server's file is a different one: send this one.
-            Err(e) if claimed && e.kind == Kind::Exists => work.again(file),
-            Err(e) if claimed && e.kind == Kind::Protocol => {
+            Err(e) if claimed && e.kind == ErrorKind::Exists => work.again(file),
+            Err(e) if claimed && e.kind == ErrorKind::Protocol => {
                 work.again(file);
                 ahead.close().into_iter().for_each(|sent| work.again(sent.file));
             }
-            Err(e) if e.kind == Kind::Exists => work.failed(e),
+            Err(e) if e.kind == ErrorKind::Exists => work.failed(e),
             Err(e) => return Err(e),
         }
     }
@@ -202,20 +202,20 @@ fn stream(
     Ok(())
 }
 
-fn holding(frame: Frame<'_>) -> Result<(HeldPrefix, bool), Error> {
+fn holding(frame: FileFrame<'_>) -> Result<(HeldPrefix, bool), Error> {
     match frame {
-        Frame::Holding { held, whole } => Ok((held, whole)),
+        FileFrame::Holding { held, whole } => Ok((held, whole)),
         _ => Err(Error::protocol("an unexpected answer")),
     }
 }
 
 /// Sends a small file, or claims that the server has this one.
 fn send(
-    ahead: &mut Pipeline<'_, Sent>,
-    work: &Work,
+    ahead: &mut Pipeline<'_, SentFile>,
+    work: &TreeWork,
     dir: &Dir,
     path: &CleanPath,
-    mut file: File,
+    mut file: WalkedFile,
     claimed: bool,
     control: &TransferControl,
 ) -> Result<(), Error> {
@@ -246,17 +246,17 @@ fn send(
     };
     before.check(&open, read, &what)?;
     let hash = *hash.as_bytes();
-    let request = Request::Put { path: below(path, &file.path)?.to_string(), size: file.size };
+    let request = FileRequest::Put { path: below(path, &file.path)?.to_string(), size: file.size };
     let (start, size) = (if claimed { file.size } else { 0 }, file.size);
-    let sent = Sent { file, hash, claimed };
+    let sent = SentFile { file, hash, claimed };
     let moved = if claimed { 0 } else { size };
     ahead.send(&request, moved, sent, |output: &mut dyn Output| {
-        frames::write(output, &Frame::Start(start))?;
+        frames::write(output, &FileFrame::Start(start))?;
         for bytes in content.chunks(CHUNK) {
             control.pass(bytes.len())?;
-            frames::write(output, &Frame::Data(bytes))?;
+            frames::write(output, &FileFrame::Data(bytes))?;
             control.tell(ProgressEvent::Moved(bytes.len() as u64));
         }
-        frames::write(output, &Frame::End(hash))
+        frames::write(output, &FileFrame::End(hash))
     })
 }

@@ -4,10 +4,10 @@
 
 use super::Input;
 use crate::follower::Follower;
-use crate::frames::Frames;
-use crate::message::Request;
-use crate::stream::{MIN_PROGRESS, Output, Session, Stream};
-use narrows_peers::error::{Error, Kind};
+use crate::frames::FileFrameReader;
+use crate::message::FileRequest;
+use crate::stream::{FileStream, MIN_PROGRESS, Output, Session};
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const HASHED_BYTES_PER_S: u64 = 10_000_000;
 
 /// A stream that fails when it makes no progress: its frames, its output, and the detector.
-type Watched = (Frames<Input>, Box<dyn Output>, Stall);
+type Watched = (FileFrameReader<Input>, Box<dyn Output>, Stall);
 
 /// Opens a stream with a stall detector.
 pub(super) fn open(session: &dyn Session) -> Result<Watched, Error> {
@@ -24,7 +24,7 @@ pub(super) fn open(session: &dyn Session) -> Result<Watched, Error> {
 }
 
 /// As [`open`], and sends a request. A repeatable request leaves with the connection's first packet where possible.
-pub(super) fn ask(session: &dyn Session, request: &Request) -> Result<Watched, Error> {
+pub(super) fn ask(session: &dyn Session, request: &FileRequest) -> Result<Watched, Error> {
     let (frames, mut output, stall) = match request.is_repeatable() {
         true => watch(session, session.ask(&request.bytes())?),
         false => open(session)?,
@@ -37,18 +37,18 @@ pub(super) fn ask(session: &dyn Session, request: &Request) -> Result<Watched, E
     Ok((frames, output, stall))
 }
 
-fn watch(session: &dyn Session, Stream { input, output }: Stream) -> Watched {
+fn watch(session: &dyn Session, FileStream { input, output }: FileStream) -> Watched {
     let stall = Stall::new(session.max_stall());
     let (reading, writing) = (stall.clone(), stall.clone());
-    let input = Box::new(Reader { input, stall: reading, follower: Follower::default() });
-    (Frames::new(input), Box::new(Writer { output, stall: writing }), stall)
+    let input = Box::new(StallReader { input, stall: reading, follower: Follower::default() });
+    (FileFrameReader::new(input), Box::new(StallWriter { output, stall: writing }), stall)
 }
 
 /// The stall detector of one stream. Clones share their state.
 #[derive(Clone)]
-pub(super) struct Stall(Arc<Mutex<State>>);
+pub(super) struct Stall(Arc<Mutex<StallState>>);
 
-struct State {
+struct StallState {
     limit: Duration,
     /// Time of the last progress, and the bytes moved since.
     since: Instant,
@@ -60,7 +60,7 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-enum Half {
+enum IoDirection {
     Reading = 0,
     Writing = 1,
 }
@@ -68,14 +68,20 @@ enum Half {
 impl Stall {
     fn new(limit: Duration) -> Stall {
         let (since, waited) = (Instant::now(), [Duration::ZERO; 2]);
-        Stall(Arc::new(Mutex::new(State { limit, since, bytes: 0, waited, is_at_work: false })))
+        Stall(Arc::new(Mutex::new(StallState {
+            limit,
+            since,
+            bytes: 0,
+            waited,
+            is_at_work: false,
+        })))
     }
 
     /// Extends the limit by the time that the server may need to hash a file before it answers.
-    pub fn on_request(&self, request: &Request) {
+    pub fn on_request(&self, request: &FileRequest) {
         let bytes = match request {
-            Request::Get { held: Some(held), .. } => held.bytes,
-            Request::Put { size, .. } => *size,
+            FileRequest::Get { held: Some(held), .. } => held.bytes,
+            FileRequest::Put { size, .. } => *size,
             _ => 0,
         };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +98,7 @@ impl Stall {
     ///
     /// # Errors
     /// The stream made no progress for too long.
-    fn moved(&self, half: Half, took: Duration, bytes: u64) -> Result<(), Error> {
+    fn moved(&self, half: IoDirection, took: Duration, bytes: u64) -> Result<(), Error> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
         if state.bytes >= MIN_PROGRESS {
@@ -114,17 +120,17 @@ impl Stall {
         } else {
             format!("the server has moved only {bytes} bytes in {seconds} s")
         };
-        Err(Error::new(Kind::Cut, line))
+        Err(Error::new(ErrorKind::Cut, line))
     }
 }
 
-struct Reader {
+struct StallReader {
     input: Input,
     stall: Stall,
     follower: Follower,
 }
 
-impl Read for Reader {
+impl Read for StallReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let begun = Instant::now();
         let read = self.input.read(into)?;
@@ -133,21 +139,23 @@ impl Read for Reader {
             0 => stall.on_wait(),
             _ => moved += payload.len() as u64,
         });
-        stall.moved(Half::Reading, begun.elapsed(), moved).map_err(Error::into_io)?;
+        stall.moved(IoDirection::Reading, begun.elapsed(), moved).map_err(Error::into_io)?;
         Ok(read)
     }
 }
 
-struct Writer {
+struct StallWriter {
     output: Box<dyn Output>,
     stall: Stall,
 }
 
-impl Write for Writer {
+impl Write for StallWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let begun = Instant::now();
         let written = self.output.write(bytes)?;
-        self.stall.moved(Half::Writing, begun.elapsed(), written as u64).map_err(Error::into_io)?;
+        self.stall
+            .moved(IoDirection::Writing, begun.elapsed(), written as u64)
+            .map_err(Error::into_io)?;
         Ok(written)
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -155,7 +163,7 @@ impl Write for Writer {
     }
 }
 
-impl Output for Writer {
+impl Output for StallWriter {
     fn finish(&mut self) -> io::Result<()> {
         self.output.finish()
     }
@@ -183,41 +191,43 @@ mod tests {
     }
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn minutes(stall: &Stall, half: Half, bytes: u64) -> usize {
+    fn minutes(stall: &Stall, half: IoDirection, bytes: u64) -> usize {
         (0..100).take_while(|_| stall.moved(half, MINUTE, bytes).is_ok()).count()
     }
 
     #[test]
     fn a_byte_now_and_then_or_wait_alone_is_given_up() {
-        for (half, bytes) in [(Half::Reading, 0), (Half::Reading, 1), (Half::Writing, 999)] {
+        for (half, bytes) in
+            [(IoDirection::Reading, 0), (IoDirection::Reading, 1), (IoDirection::Writing, 999)]
+        {
             assert_eq!(minutes(&old(), half, bytes), 9);
         }
         let waiting = old();
         waiting.on_wait();
-        let e = waiting.moved(Half::Reading, MAX_STALL, 0).unwrap_err();
-        assert!(e.kind == Kind::Cut && e.line.contains("600 s that it is at work"), "{e}");
-        let e = old().moved(Half::Reading, MAX_STALL, 7).unwrap_err();
+        let e = waiting.moved(IoDirection::Reading, MAX_STALL, 0).unwrap_err();
+        assert!(e.kind == ErrorKind::Cut && e.line.contains("600 s that it is at work"), "{e}");
+        let e = old().moved(IoDirection::Reading, MAX_STALL, 7).unwrap_err();
         assert!(e.line.contains("only 7 bytes in 600 s"), "{e}");
     }
 
     #[test]
     fn who_comes_forward_however_slowly_goes_on() {
-        assert_eq!(minutes(&old(), Half::Reading, 10_000), 100);
+        assert_eq!(minutes(&old(), IoDirection::Reading, 10_000), 100);
         // A server that reads 12 GB to compute a checksum.
         for request in [
-            Request::Put { path: "f".into(), size: 12_000_000_000 },
-            Request::Get {
+            FileRequest::Put { path: "f".into(), size: 12_000_000_000 },
+            FileRequest::Get {
                 path: "f".into(),
                 held: Some(HeldPrefix { bytes: 12_000_000_000, hash: [0; 32] }),
             },
         ] {
             let stall = old();
             stall.on_request(&request);
-            assert_eq!(minutes(&stall, Half::Reading, 0), 29);
+            assert_eq!(minutes(&stall, IoDirection::Reading, 0), 29);
         }
         // A sender receives nothing: progress of the other half counts, also during a wait.
         let upload = old();
-        upload.moved(Half::Writing, MINUTE, 20_000).unwrap();
-        upload.moved(Half::Reading, Duration::from_secs(3600), 4).unwrap();
+        upload.moved(IoDirection::Writing, MINUTE, 20_000).unwrap();
+        upload.moved(IoDirection::Reading, Duration::from_secs(3600), 4).unwrap();
     }
 }

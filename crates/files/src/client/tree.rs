@@ -3,7 +3,7 @@
 use super::Summary;
 use crate::path::CleanPath;
 use crate::transfer_control::TransferControl;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ const MAX_WALK: usize = 1_000_000;
 
 /// A file of a walk.
 #[derive(Clone)]
-pub(super) struct File {
+pub(super) struct WalkedFile {
     /// Relative to the folder where the walk began.
     pub path: CleanPath,
     pub size: u64,
@@ -26,7 +26,7 @@ pub(super) struct File {
 #[derive(Default)]
 pub(super) struct Walk {
     pub folders: Vec<CleanPath>,
-    pub files: Vec<File>,
+    pub files: Vec<WalkedFile>,
     pub skipped: u64,
 }
 
@@ -43,45 +43,45 @@ impl Walk {
     pub fn check(&self) -> Result<(), Error> {
         if self.folders.len() + self.files.len() > MAX_WALK {
             let line = "more than 1000000 files and folders: get or put parts of it";
-            return Err(Error::new(Kind::Busy, line));
+            return Err(Error::new(ErrorKind::Busy, line));
         }
         Ok(())
     }
 }
 
 /// State that several streams share: the files to come, and the results of the others.
-pub(super) struct Work {
-    files: Mutex<VecDeque<File>>,
+pub(super) struct TreeWork {
+    files: Mutex<VecDeque<WalkedFile>>,
     all: usize,
     streams: usize,
-    result: Mutex<Outcome>,
+    result: Mutex<TreeOutcome>,
 }
 
-struct Outcome {
+struct TreeOutcome {
     summary: Summary,
     failed: Option<Error>,
     /// The first error of a file that was left as it is, and the number of such files.
     left: Option<(Error, u64)>,
     /// Files that need a request of their own.
-    again: Vec<File>,
+    again: Vec<WalkedFile>,
 }
 
-impl Work {
-    pub fn new(files: Vec<File>, summary: Summary) -> Work {
+impl TreeWork {
+    pub fn new(files: Vec<WalkedFile>, summary: Summary) -> TreeWork {
         let bytes = files.iter().fold(0_u64, |all, f| all.saturating_add(f.size));
         let by_bytes = usize::try_from(bytes / BYTES_EACH).unwrap_or(AT_ONCE);
         let streams = (files.len() / FILES_EACH).max(by_bytes).min(AT_ONCE - 1) + 1;
-        let outcome = Outcome { summary, failed: None, left: None, again: Vec::new() };
+        let outcome = TreeOutcome { summary, failed: None, left: None, again: Vec::new() };
         let all = files.len();
-        Work { files: Mutex::new(files.into()), all, streams, result: Mutex::new(outcome) }
+        TreeWork { files: Mutex::new(files.into()), all, streams, result: Mutex::new(outcome) }
     }
 
-    fn result(&self) -> MutexGuard<'_, Outcome> {
+    fn result(&self) -> MutexGuard<'_, TreeOutcome> {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next file; `None` also after a failure.
-    pub fn next(&self, control: &TransferControl) -> Option<File> {
+    pub fn next(&self, control: &TransferControl) -> Option<WalkedFile> {
         if let Err(e) = control.check() {
             self.failed(e);
         }
@@ -97,10 +97,10 @@ impl Work {
     pub fn done(&self, summary: Summary) {
         self.result().summary.add(summary);
     }
-    /// The first failure ends the transfer. [`Kind::Exists`] only leaves out that file.
+    /// The first failure ends the transfer. [`ErrorKind::Exists`] only leaves out that file.
     pub fn failed(&self, e: Error) {
         let mut result = self.result();
-        if e.kind == Kind::Exists {
+        if e.kind == ErrorKind::Exists {
             let count = result.left.as_ref().map_or(0, |l| l.1) + 1;
             let first = result.left.take().map_or(e, |l| l.0);
             result.left = Some((first, count));
@@ -109,7 +109,7 @@ impl Work {
         }
     }
     /// Transfers this file by a request of its own after the others.
-    pub fn again(&self, file: File) {
+    pub fn again(&self, file: WalkedFile) {
         self.result().again.push(file);
     }
 
@@ -117,8 +117,8 @@ impl Work {
     pub fn run(
         self,
         control: &TransferControl,
-        stream: impl Fn(&Work) -> Result<(), Error> + Sync,
-        one: impl Fn(&File) -> Result<Summary, Error> + Sync,
+        stream: impl Fn(&TreeWork) -> Result<(), Error> + Sync,
+        one: impl Fn(&WalkedFile) -> Result<Summary, Error> + Sync,
     ) -> Result<Summary, Error> {
         self.in_parallel(self.streams, || {
             if let Err(e) = stream(&self) {
@@ -137,7 +137,7 @@ impl Work {
             }
         });
         let all = self.all;
-        let Outcome { summary, failed, left, .. } =
+        let TreeOutcome { summary, failed, left, .. } =
             self.result.into_inner().unwrap_or_else(PoisonError::into_inner);
         let whole = format!("{} of {all} files are whole", summary.files);
         match (failed, left) {

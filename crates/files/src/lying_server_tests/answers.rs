@@ -10,16 +10,19 @@ fn nonsense() -> Vec<Vec<u8>> {
     too_long.extend(control.as_bytes().iter().take(100));
     vec![
         Vec::new(),
-        framed(&[Frame::Wait, Frame::Wait]),
-        framed(&[Frame::Start(u64::MAX)]),
-        framed(&[Frame::Data(b"data of nothing")]),
-        framed(&[Frame::End([0; 32])]),
-        framed(&[Frame::Begin { start: u64::MAX, size: 0 }]),
-        framed(&[Frame::Begin { start: 7, size: 9 }]),
-        framed(&[Frame::Holding { held, whole: true }, Frame::Holding { held, whole: false }]),
-        framed(&[Frame::Holding { held, whole: true }, Frame::Tuned(Tuning::default())]),
+        framed(&[FileFrame::Wait, FileFrame::Wait]),
+        framed(&[FileFrame::Start(u64::MAX)]),
+        framed(&[FileFrame::Data(b"data of nothing")]),
+        framed(&[FileFrame::End([0; 32])]),
+        framed(&[FileFrame::Begin { start: u64::MAX, size: 0 }]),
+        framed(&[FileFrame::Begin { start: 7, size: 9 }]),
+        framed(&[
+            FileFrame::Holding { held, whole: true },
+            FileFrame::Holding { held, whole: false },
+        ]),
+        framed(&[FileFrame::Holding { held, whole: true }, FileFrame::Tuned(Tuning::default())]),
         // ERROR frames with a long text, control characters, invalid UTF-8, a wrong length, and no text.
-        framed(&[Frame::Error(Error::new(Kind::Remote, control.clone()))]),
+        framed(&[FileFrame::Error(Error::new(ErrorKind::Remote, control.clone()))]),
         raw(1, &[&[0, 14, 0xea, 0x60][..], &control.as_bytes()[..60_000]].concat()),
         raw(1, &[0, 1, 0, 3, 0xff, 0xfe, 0xc0]),
         raw(1, &too_long),
@@ -72,7 +75,7 @@ fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
 fn an_answer_that_ends_early_is_an_error_at_every_byte() {
     let content = bytes(2, 40);
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
-    let taken = framed(&[Frame::Holding { held: none, whole: false }, Frame::Done]);
+    let taken = framed(&[FileFrame::Holding { held: none, whole: false }, FileFrame::Done]);
     let entries = vec![entry(EntryKind::File, 40, "f"), entry(EntryKind::Folder, 0, "d")];
     for (what, answer) in [file(&content), listing(entries), taken].into_iter().enumerate() {
         for end in 0..=answer.len() {
@@ -93,7 +96,7 @@ fn an_answer_that_ends_early_is_an_error_at_every_byte() {
                 Some(e) => {
                     clear(&e);
                     // In PUT both answers arrive before the upload, so another error is possible.
-                    assert!(e.kind == Kind::Cut || what == 2, "{what} cut at {end}: {e}");
+                    assert!(e.kind == ErrorKind::Cut || what == 2, "{what} cut at {end}: {e}");
                     assert!(!is_whole || what == 2, "{what}: {e}");
                 }
                 None => assert!(is_whole, "{what} cut at {end} passes for whole"),
@@ -105,22 +108,28 @@ fn an_answer_that_ends_early_is_an_error_at_every_byte() {
 /// More bytes, fewer, huge sizes, other bytes; the right bytes of a file that was not requested.
 #[test]
 fn wrong_lengths_and_hashes_never_get_a_name() {
-    let (abc, end) = (&b"abc"[..], Frame::End(hash(b"abc")));
-    let begin = |size| Frame::Begin { start: 0, size };
+    let (abc, end) = (&b"abc"[..], FileFrame::End(hash(b"abc")));
+    let begin = |size| FileFrame::Begin { start: 0, size };
     let held = part_name("f");
     for (i, lie) in [
-        vec![begin(1 << 63), Frame::Data(abc), end.clone()],
-        vec![begin(u64::MAX), Frame::Data(abc), end.clone()],
-        vec![begin(0), Frame::Data(abc), end.clone()],
+        vec![begin(1 << 63), FileFrame::Data(abc), end.clone()],
+        vec![begin(u64::MAX), FileFrame::Data(abc), end.clone()],
+        vec![begin(0), FileFrame::Data(abc), end.clone()],
         vec![begin(0), end.clone()],
-        vec![begin(2), Frame::Data(abc), end.clone()],
-        vec![begin(3), Frame::Data(b"abd"), end.clone()],
-        vec![begin(3), Frame::Data(abc), Frame::Data(b""), Frame::Data(b"c"), end.clone()],
-        vec![begin(3), begin(3), Frame::Data(abc), end.clone()],
-        vec![begin(3), Frame::Data(abc), Frame::Done],
+        vec![begin(2), FileFrame::Data(abc), end.clone()],
+        vec![begin(3), FileFrame::Data(b"abd"), end.clone()],
+        vec![
+            begin(3),
+            FileFrame::Data(abc),
+            FileFrame::Data(b""),
+            FileFrame::Data(b"c"),
+            end.clone(),
+        ],
+        vec![begin(3), begin(3), FileFrame::Data(abc), end.clone()],
+        vec![begin(3), FileFrame::Data(abc), FileFrame::Done],
         // It claims that the held bytes are the file's beginning, although more is held than the file has.
-        vec![Frame::Begin { start: 5, size: 3 }, end.clone()],
-        vec![Frame::Begin { start: 4, size: 1 << 63 }, Frame::Data(abc), end.clone()],
+        vec![FileFrame::Begin { start: 5, size: 3 }, end.clone()],
+        vec![FileFrame::Begin { start: 4, size: 1 << 63 }, FileFrame::Data(abc), end.clone()],
     ]
     .into_iter()
     .enumerate()
@@ -131,17 +140,17 @@ fn wrong_lengths_and_hashes_never_get_a_name() {
         let server = liar(move |_| SayAndEnd(said.clone()));
         let e = get(&server, &path("f"), &open(here.path()), "f", &control()).unwrap_err();
         clear(&e);
-        assert!(matches!(e.kind, Kind::Protocol | Kind::Corrupt), "lie {i}: {e}");
+        assert!(matches!(e.kind, ErrorKind::Protocol | ErrorKind::Corrupt), "lie {i}: {e}");
         assert!(!here.path().join("f").exists(), "lie {i}");
         let kept = std::fs::metadata(here.path().join(&held)).map_or(0, |m| m.len());
         assert!(kept <= 5, "lie {i}: {kept} bytes kept of a lie");
     }
     // An endless answer is abandoned as soon as it exceeds the announced size.
     let here = tempfile::tempdir().unwrap();
-    let block = framed(&[Frame::Data(&[7; 4000])]);
+    let block = framed(&[FileFrame::Data(&[7; 4000])]);
     let endless = liar(move |_| Endless(framed(&[begin(50_000)]), block.clone()));
     let e = get(&endless, &path("f"), &open(here.path()), "f", &control()).unwrap_err();
-    assert!(e.kind == Kind::Protocol && endless.said() < 100_000, "{e}, {}", endless.said());
+    assert!(e.kind == ErrorKind::Protocol && endless.said() < 100_000, "{e}, {}", endless.said());
 }
 
 /// A server may claim to hold any part of an upload: the file is read, never changed, and sent whole if the claim is
@@ -159,7 +168,7 @@ fn what_a_server_claims_to_hold_is_not_believed() {
         (17, hash(&content)),
     ] {
         for whole in [false, true] {
-            let held = Frame::Holding { held: HeldPrefix { bytes, hash }, whole };
+            let held = FileFrame::Holding { held: HeldPrefix { bytes, hash }, whole };
             let said = framed(&[held]);
             let server = liar(move |_| Say(said.clone()));
             let e = put(&server, &open(here.path()), Path::new("mine"), &path("f"), &control());
@@ -171,11 +180,11 @@ fn what_a_server_claims_to_hold_is_not_believed() {
     }
     // DONE before the file was sent.
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
-    let said = framed(&[Frame::Holding { held: none, whole: false }, Frame::Done]);
+    let said = framed(&[FileFrame::Holding { held: none, whole: false }, FileFrame::Done]);
     let large = bytes(4, 3_000_000);
     std::fs::write(here.path().join("large"), &large).unwrap();
     let early = liar(move |_| SayAndEnd(said.clone()));
     let e =
         put(&early, &open(here.path()), Path::new("large"), &path("f"), &control()).unwrap_err();
-    assert!(e.kind == Kind::Protocol && e.line.contains("before the end"), "{e}");
+    assert!(e.kind == ErrorKind::Protocol && e.line.contains("before the end"), "{e}");
 }

@@ -5,7 +5,7 @@ use super::*;
 /// An endless listing of valid, left-out or invalid names, and endlessly nested folders.
 #[test]
 fn endless_listings_are_given_up() {
-    let small = |entries: Vec<DirectoryEntry>| framed(&[Frame::Listed(entries)]);
+    let small = |entries: Vec<DirectoryEntry>| framed(&[FileFrame::Listed(entries)]);
     let names: Vec<DirectoryEntry> =
         (0..100).map(|n| entry(EntryKind::File, 1, &format!("{n:0250}"))).collect();
     for again in [
@@ -18,14 +18,14 @@ fn endless_listings_are_given_up() {
         let server = liar(move |_| Endless(Vec::new(), rule.clone()));
         let e = list(&server, &CleanPath::root()).unwrap_err();
         clear(&e);
-        assert!(e.kind == Kind::Busy && server.said() < 1_200_000, "{e}, {}", server.said());
+        assert!(e.kind == ErrorKind::Busy && server.said() < 1_200_000, "{e}, {}", server.said());
         let here = tempfile::tempdir().unwrap();
         let rule = again.clone();
         let server = liar(move |_| Endless(Vec::new(), rule.clone()));
         let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
-        assert!(e.kind == Kind::Busy && server.said() < 5_000_000, "{e}, {}", server.said());
+        assert!(e.kind == ErrorKind::Busy && server.said() < 5_000_000, "{e}, {}", server.said());
         assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
     }
     // One below the other, and a hundred in each.
@@ -37,7 +37,7 @@ fn endless_listings_are_given_up() {
         let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
-        assert!(matches!(e.kind, Kind::Busy | Kind::BadPath), "{e}");
+        assert!(matches!(e.kind, ErrorKind::Busy | ErrorKind::BadPath), "{e}");
         assert!(server.said() < 10_000_000, "{}", server.said());
         assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
     }
@@ -52,15 +52,15 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
     }
     let entries = ["f", "g"].iter().map(|n| entry(EntryKind::File, 3_000_000, n)).collect();
     let all = listing(entries);
-    let begin = framed(&[Frame::Begin { start: 0, size: 1 << 63 }]);
-    let block = framed(&[Frame::Data(&[7; 4000])]);
+    let begin = framed(&[FileFrame::Begin { start: 0, size: 1 << 63 }]);
+    let block = framed(&[FileFrame::Data(&[7; 4000])]);
     let server = liar(move |request| match request {
-        Request::List { .. } => Say(all.clone()),
+        FileRequest::List { .. } => Say(all.clone()),
         _ => Endless(begin.clone(), block.clone()),
     });
     let e =
         get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
-    assert!(e.kind == Kind::Exists && server.said() < 200_000, "{e}, {}", server.said());
+    assert!(e.kind == ErrorKind::Exists && server.said() < 200_000, "{e}, {}", server.said());
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(5, 3_000_000));
 }
 
@@ -68,20 +68,20 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
 #[test]
 fn a_server_that_only_waits_or_trickles_is_given_up() {
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
-    let holding = framed(&[Frame::Holding { held: none, whole: false }]);
-    let begin = framed(&[Frame::Begin { start: 0, size: 9_000 }]);
-    let waits = |_: &Request| Trickle(Vec::new(), framed(&[Frame::Wait]));
+    let holding = framed(&[FileFrame::Holding { held: none, whole: false }]);
+    let begin = framed(&[FileFrame::Begin { start: 0, size: 9_000 }]);
+    let waits = |_: &FileRequest| Trickle(Vec::new(), framed(&[FileFrame::Wait]));
     // A frame of 9000 bytes, of which some 150 arrive before the limit.
-    let trickles = move |request: &Request| {
+    let trickles = move |request: &FileRequest| {
         let (once, kind) = match request {
-            Request::Get { .. } => (begin.clone(), 2),
-            Request::Put { .. } => (holding.clone(), 7),
+            FileRequest::Get { .. } => (begin.clone(), 2),
+            FileRequest::Put { .. } => (holding.clone(), 7),
             _ => (Vec::new(), 8),
         };
         Trickle([once, vec![kind, 0, 0x23, 0x28]].concat(), vec![1])
     };
-    let holds = framed(&[Frame::Holding { held: none, whole: false }]);
-    let waits_after = move |_: &Request| Trickle(holds.clone(), framed(&[Frame::Wait]));
+    let holds = framed(&[FileFrame::Holding { held: none, whole: false }]);
+    let waits_after = move |_: &FileRequest| Trickle(holds.clone(), framed(&[FileFrame::Wait]));
 
     let errors = |server: &dyn Session| {
         let here = tempfile::tempdir().unwrap();
@@ -98,12 +98,12 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
         errors
     };
     for e in errors(&liar(waits)) {
-        assert!(e.kind == Kind::Cut && e.line.contains("at work"), "{e}");
+        assert!(e.kind == ErrorKind::Cut && e.line.contains("at work"), "{e}");
     }
     for e in errors(&liar(trickles)) {
-        assert!(e.kind == Kind::Cut && e.line.contains("moved only"), "{e}");
+        assert!(e.kind == ErrorKind::Cut && e.line.contains("moved only"), "{e}");
     }
     // After a complete upload, the client waits for its result.
     let [upload, ..] = errors(&liar(waits_after));
-    assert!(upload.kind == Kind::Cut && upload.line.contains("at work"), "{upload}");
+    assert!(upload.kind == ErrorKind::Cut && upload.line.contains("at work"), "{upload}");
 }

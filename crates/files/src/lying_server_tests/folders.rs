@@ -27,8 +27,8 @@ fn a_tree_with_false_names_stays_in_its_folder() {
     all.extend(entries(&[&long], EntryKind::File));
     let root = listing(all);
     let server = liar(move |request| match request {
-        Request::List { path } if path == "d" => Say(root.clone()),
-        Request::List { .. } => Say(listing(Vec::new())),
+        FileRequest::List { path } if path == "d" => Say(root.clone()),
+        FileRequest::List { .. } => Say(listing(Vec::new())),
         _ => Say(file(b"abc")),
     });
     let done = get_tree(&server, &path("d"), || Ok(open(&here)), &control()).unwrap();
@@ -47,12 +47,15 @@ fn huge_counts_and_sizes_do_no_harm() {
         (0..9).map(|n| entry(EntryKind::File, u64::MAX - n, &format!("f{n}"))).collect();
     entries.extend((0..3).map(|n| entry(EntryKind::FolderLink, 1 << 63, &format!("l{n}"))));
     entries.push(entry(EntryKind::Folder, u64::MAX, "d"));
-    let top = framed(&[Frame::Listed(entries), Frame::ListEnd { folder: true, hidden: u64::MAX }]);
+    let top = framed(&[
+        FileFrame::Listed(entries),
+        FileFrame::ListEnd { folder: true, hidden: u64::MAX },
+    ]);
     let links = (0..3).map(|n| entry(EntryKind::FolderLink, 0, &format!("l{n}"))).collect();
     let below = listing(links);
     let server = liar(move |request| match request {
-        Request::List { path } if path.is_empty() => Say(top.clone()),
-        Request::List { .. } => Say(below.clone()),
+        FileRequest::List { path } if path.is_empty() => Say(top.clone()),
+        FileRequest::List { .. } => Say(below.clone()),
         _ => Say(file(b"abc")),
     });
     let done = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap();
@@ -65,13 +68,13 @@ fn huge_counts_and_sizes_do_no_harm() {
 fn a_false_error_of_one_file_keeps_no_other_from_coming() {
     let entries = (0..40).map(|n| entry(EntryKind::File, 3, &format!("f{n:02}"))).collect();
     let all: Vec<u8> = listing(entries);
-    for (kind, come) in [(Kind::Exists, 39), (Kind::NotFound, 3)] {
+    for (kind, come) in [(ErrorKind::Exists, 39), (ErrorKind::NotFound, 3)] {
         let here = tempfile::tempdir().unwrap();
         let all = all.clone();
         let server = liar(move |request| match request {
-            Request::List { .. } => Say(all.clone()),
-            Request::Get { path, .. } if path == "f03" => {
-                Say(framed(&[Frame::Error(Error::new(kind, "a lie"))]))
+            FileRequest::List { .. } => Say(all.clone()),
+            FileRequest::Get { path, .. } if path == "f03" => {
+                Say(framed(&[FileFrame::Error(Error::new(kind, "a lie"))]))
             }
             _ => Say(file(b"abc")),
         });

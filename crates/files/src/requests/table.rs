@@ -5,7 +5,7 @@
 //! it moves no bytes, or if its client's share is larger than the newcomer's would be. A client on the owner's list
 //! never gives way to one that is not.
 
-use super::source::{Scope, Source};
+use super::source::{RequestScope, RequestSource};
 use narrows_base::Time;
 use narrows_transport::endpoint::share::{Holder, gives_way};
 use narrows_wire::noise::PublicKey;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Most requests within one scope.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Of one public key.
     pub key: usize,
     /// Of one IPv4 address, or of one IPv6 /48, /56 or /64.
@@ -22,12 +22,12 @@ pub struct Limits {
     pub all: usize,
 }
 
-impl Limits {
-    fn of(&self, scope: Scope) -> usize {
+impl RequestLimits {
+    fn of(&self, scope: RequestScope) -> usize {
         match scope {
-            Scope::All => self.all,
-            Scope::Network(_) => self.network,
-            Scope::Key(_) => self.key,
+            RequestScope::All => self.all,
+            RequestScope::Network(_) => self.network,
+            RequestScope::Key(_) => self.key,
         }
     }
 }
@@ -38,7 +38,7 @@ const MOVES: u64 = 1000;
 const MAX_ENDING: usize = 16;
 /// Progress of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum RequestStage {
     /// The request is being read.
     Reading,
     /// The request is complete and waits for a thread.
@@ -48,8 +48,8 @@ pub enum Stage {
 }
 
 struct RequestEntry {
-    source: Source,
-    stage: Stage,
+    source: RequestSource,
+    stage: RequestStage,
     /// When the stage began.
     since: u64,
     /// Time of the last progress, and the bytes moved by then.
@@ -61,16 +61,16 @@ struct RequestEntry {
 
 /// Requests by scope.
 #[derive(Default)]
-struct Counts(BTreeMap<Scope, usize>);
+struct RequestCounts(BTreeMap<RequestScope, usize>);
 
-impl Counts {
-    fn of(&self, scope: Scope) -> usize {
+impl RequestCounts {
+    fn of(&self, scope: RequestScope) -> usize {
         self.0.get(&scope).copied().unwrap_or(0)
     }
-    fn add(&mut self, source: &Source) {
+    fn add(&mut self, source: &RequestSource) {
         source.scopes().iter().for_each(|s| *self.0.entry(*s).or_default() += 1);
     }
-    fn take(&mut self, source: &Source) {
+    fn take(&mut self, source: &RequestSource) {
         for scope in source.scopes() {
             if let Some(n) = self.0.get_mut(scope) {
                 *n -= 1;
@@ -81,36 +81,37 @@ impl Counts {
         }
     }
     /// The widest scope whose limit is reached.
-    fn full(&self, source: &Source, limits: &Limits) -> Option<Scope> {
+    fn full(&self, source: &RequestSource, limits: &RequestLimits) -> Option<RequestScope> {
         source.scopes().iter().copied().find(|s| self.of(*s) >= limits.of(*s))
     }
     /// By how much the holder's count exceeds the newcomer's with one more request, in the widest scope where they
     /// differ; 0 if both have the same source.
-    fn excess(&self, holder: &Source, newcomer: &Source) -> usize {
+    fn excess(&self, holder: &RequestSource, newcomer: &RequestSource) -> usize {
         holder.rivals(newcomer).map_or(0, |(h, n)| self.of(h).saturating_sub(self.of(n) + 1))
     }
 }
 
 /// All requests of a server.
-pub struct Table {
-    held: Limits,
-    running: Limits,
+pub struct RequestTable {
+    held: RequestLimits,
+    running: RequestLimits,
     entries: BTreeMap<u64, RequestEntry>,
-    counts: Counts,
-    busy: Counts,
+    counts: RequestCounts,
+    busy: RequestCounts,
     next: u64,
     /// Turns taken per scope since the queue was last empty.
-    had: Counts,
+    had: RequestCounts,
     /// A request that did not move for this time gives way, ms.
     idle: u64,
 }
 
-impl Table {
+impl RequestTable {
     /// `held` limits all requests, `running` those that are answered at the same time. A request that moved no bytes
     /// for `idle` ms gives way.
-    pub fn new(held: Limits, running: Limits, idle: u64) -> Table {
-        let (counts, busy, had) = (Counts::default(), Counts::default(), Counts::default());
-        Table { held, running, entries: BTreeMap::new(), counts, busy, had, next: 0, idle }
+    pub fn new(held: RequestLimits, running: RequestLimits, idle: u64) -> RequestTable {
+        let (counts, busy, had) =
+            (RequestCounts::default(), RequestCounts::default(), RequestCounts::default());
+        RequestTable { held, running, entries: BTreeMap::new(), counts, busy, had, next: 0, idle }
     }
 
     /// Number of requests.
@@ -120,11 +121,11 @@ impl Table {
 
     /// Number of requests that are being answered.
     pub fn running(&self) -> usize {
-        self.busy.of(Scope::All)
+        self.busy.of(RequestScope::All)
     }
 
     /// Admits a new request: its id, and the ids of the requests that are removed for it. `None` if no slot is free.
-    pub fn admit(&mut self, now: u64, source: Source) -> Option<(u64, Vec<u64>)> {
+    pub fn admit(&mut self, now: u64, source: RequestSource) -> Option<(u64, Vec<u64>)> {
         let mut gone = Vec::new();
         while let Some(scope) = self.counts.full(&source, &self.held) {
             let victim = self.victim(now, scope, &source, &self.counts, |_| true)?;
@@ -134,7 +135,7 @@ impl Table {
         let id = self.next;
         self.next += 1;
         self.counts.add(&source);
-        let (stage, ending) = (Stage::Reading, false);
+        let (stage, ending) = (RequestStage::Reading, false);
         let entry = RequestEntry { source, stage, since: now, moved_at: now, moved: 0, ending };
         self.entries.insert(id, entry);
         Some((id, gone))
@@ -145,9 +146,9 @@ impl Table {
     fn victim(
         &self,
         now: u64,
-        scope: Scope,
-        newcomer: &Source,
-        counts: &Counts,
+        scope: RequestScope,
+        newcomer: &RequestSource,
+        counts: &RequestCounts,
         counted: impl Fn(&RequestEntry) -> bool,
     ) -> Option<u64> {
         let inside =
@@ -178,21 +179,21 @@ impl Table {
     /// A request is complete and waits for its turn.
     pub fn wait(&mut self, now: u64, id: u64) {
         if let Some(e) = self.entries.get_mut(&id) {
-            (e.stage, e.since) = (Stage::Waiting, now);
+            (e.stage, e.since) = (RequestStage::Waiting, now);
         }
     }
 
     /// The next request in turn: among those with the fewest running and the fewest turns taken, the oldest.
     /// Second, the request that must end so that another can begin.
     pub fn turn(&mut self, now: u64) -> (Option<u64>, Option<u64>) {
-        let of = |counts: &Counts, source: &Source| -> Vec<usize> {
+        let of = |counts: &RequestCounts, source: &RequestSource| -> Vec<usize> {
             // The widest scope first: sites, then customers, then keys take turns.
             source.scopes().iter().map(|s| counts.of(*s)).collect()
         };
         let rank = |(id, e): (&u64, &RequestEntry)| {
             (!e.source.is_listed(), of(&self.busy, &e.source), of(&self.had, &e.source), *id)
         };
-        let waiting = self.entries.iter().filter(|(_, e)| e.stage == Stage::Waiting);
+        let waiting = self.entries.iter().filter(|(_, e)| e.stage == RequestStage::Waiting);
         let mut waiting: Vec<_> = waiting.map(rank).collect();
         if waiting.is_empty() {
             self.had.0.clear();
@@ -208,7 +209,9 @@ impl Table {
             // Moving requests end one at a time, because the thread of the last one is free a moment later. Idle ones
             // may notice later, because their thread may be blocked in the kernel.
             let runs = |e: &RequestEntry| {
-                e.stage == Stage::Running && !e.ending && (ending == 0 || self.is_idle(now, e))
+                e.stage == RequestStage::Running
+                    && !e.ending
+                    && (ending == 0 || self.is_idle(now, e))
             };
             if ending < most
                 && let Some(victim) = self.victim(now, scope, &e.source, &self.busy, runs)
@@ -225,7 +228,7 @@ impl Table {
     /// A request is answered from now on.
     pub fn run(&mut self, now: u64, id: u64) {
         if let Some(e) = self.entries.get_mut(&id) {
-            (e.stage, e.since, e.moved_at) = (Stage::Running, now, now);
+            (e.stage, e.since, e.moved_at) = (RequestStage::Running, now, now);
             self.busy.add(&e.source);
             self.had.add(&e.source);
         }
@@ -243,7 +246,7 @@ impl Table {
     /// Requests of clients whose keys fulfil the condition. A request without a known key is not among them.
     pub fn of_keys(&self, meant: impl Fn(&PublicKey) -> bool) -> Vec<u64> {
         let is_meant = |e: &RequestEntry| {
-            e.source.scopes().iter().any(|s| matches!(s, Scope::Key(key) if meant(key)))
+            e.source.scopes().iter().any(|s| matches!(s, RequestScope::Key(key) if meant(key)))
         };
         self.entries.iter().filter(|(_, e)| is_meant(e)).map(|(id, _)| *id).collect()
     }
@@ -252,18 +255,24 @@ impl Table {
     pub fn remove(&mut self, id: u64) {
         if let Some(e) = self.entries.remove(&id) {
             self.counts.take(&e.source);
-            if e.stage == Stage::Running {
+            if e.stage == RequestStage::Running {
                 self.busy.take(&e.source);
             }
         }
     }
 
     /// Requests that are in their stage for too long, and answers that moved no bytes for `idle`; all times in ms.
-    pub fn late(&self, now: u64, reading: u64, waiting: u64, idle: u64) -> Vec<(u64, Stage)> {
+    pub fn late(
+        &self,
+        now: u64,
+        reading: u64,
+        waiting: u64,
+        idle: u64,
+    ) -> Vec<(u64, RequestStage)> {
         let late = |e: &RequestEntry| match e.stage {
-            Stage::Reading => now.saturating_sub(e.since) >= reading,
-            Stage::Waiting => now.saturating_sub(e.since) >= waiting,
-            Stage::Running => now.saturating_sub(e.moved_at) >= idle && !e.ending,
+            RequestStage::Reading => now.saturating_sub(e.since) >= reading,
+            RequestStage::Waiting => now.saturating_sub(e.since) >= waiting,
+            RequestStage::Running => now.saturating_sub(e.moved_at) >= idle && !e.ending,
         };
         self.entries.iter().filter(|(_, e)| late(e)).map(|(id, e)| (*id, e.stage)).collect()
     }

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::mpsc;
 
-fn source(address: &str, key: u8) -> Source {
-    Source::new(Some(address.parse::<IpAddr>().unwrap()), Some([key; 32]), false)
+fn source(address: &str, key: u8) -> RequestSource {
+    RequestSource::new(Some(address.parse::<IpAddr>().unwrap()), Some([key; 32]), false)
 }
-fn listed(address: &str, key: u8) -> Source {
-    Source::new(Some(address.parse::<IpAddr>().unwrap()), Some([key; 32]), true)
+fn listed(address: &str, key: u8) -> RequestSource {
+    RequestSource::new(Some(address.parse::<IpAddr>().unwrap()), Some([key; 32]), true)
 }
-fn table() -> Table {
-    Table::new(MAX_REQUESTS, MAX_RUNNING, IDLE.as_millis() as u64)
+fn table() -> RequestTable {
+    RequestTable::new(MAX_REQUESTS, MAX_RUNNING, IDLE.as_millis() as u64)
 }
 
 /// Admits as many requests as possible from one address, each with its own id.
 fn flood(
-    table: &mut Table,
+    table: &mut RequestTable,
     now: u64,
     address: &str,
     keys: std::ops::Range<u8>,
@@ -63,7 +63,7 @@ fn as_many_keys_as_requests_give_way_when_they_move_nothing() {
     for n in 0..MAX_REQUESTS.network as u32 {
         let mut key = [0; 32];
         key[..4].copy_from_slice(&n.to_be_bytes());
-        let one = Source::new(Some("192.0.2.9".parse().unwrap()), Some(key), false);
+        let one = RequestSource::new(Some("192.0.2.9".parse().unwrap()), Some(key), false);
         t.admit(0, one).unwrap();
     }
     let newcomer = source("192.0.2.9", 200);
@@ -74,14 +74,14 @@ fn as_many_keys_as_requests_give_way_when_they_move_nothing() {
 
 #[test]
 fn listed_clients_give_way_to_nobody_who_is_not() {
-    let mut t = Table::new(Limits { key: 9, network: 9, all: 3 }, MAX_RUNNING, 1000);
+    let mut t = RequestTable::new(RequestLimits { key: 9, network: 9, all: 3 }, MAX_RUNNING, 1000);
     for n in 0..3 {
         t.admit(0, listed(&format!("192.0.2.{n}"), n)).unwrap();
     }
     assert!(t.admit(60_000, source("198.51.100.1", 9)).is_none());
     assert!(t.admit(60_000, listed("198.51.100.1", 9)).is_some());
     // In the opposite case at once, even if the other request moves.
-    let mut t = Table::new(Limits { key: 9, network: 9, all: 1 }, MAX_RUNNING, 1000);
+    let mut t = RequestTable::new(RequestLimits { key: 9, network: 9, all: 1 }, MAX_RUNNING, 1000);
     let (stranger, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
     t.moved(0, stranger, 1 << 20);
     assert_eq!(t.admit(1, listed("198.51.100.1", 9)).unwrap().1, [stranger]);
@@ -101,9 +101,9 @@ fn ipv6_addresses_are_counted_by_their_networks() {
 
 #[test]
 fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
-    let limits = Limits { key: 2, network: 3, all: 4 };
-    let mut t = Table::new(MAX_REQUESTS, limits, 1000);
-    let ask = |t: &mut Table, now, address: &str, key| {
+    let limits = RequestLimits { key: 2, network: 3, all: 4 };
+    let mut t = RequestTable::new(MAX_REQUESTS, limits, 1000);
+    let ask = |t: &mut RequestTable, now, address: &str, key| {
         let (id, _) = t.admit(now, source(address, key)).unwrap();
         t.wait(now, id);
         id
@@ -137,8 +137,8 @@ fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
 /// Moving answers end only as far as necessary: one, until its thread is free.
 #[test]
 fn of_answers_that_move_one_after_the_other_ends() {
-    let limits = Limits { key: 3, network: 3, all: 4 };
-    let mut t = Table::new(MAX_REQUESTS, limits, 1000);
+    let limits = RequestLimits { key: 3, network: 3, all: 4 };
+    let mut t = RequestTable::new(MAX_REQUESTS, limits, 1000);
     for _ in 0..3 {
         let (id, _) = t.admit(0, source("192.0.2.9", 1)).unwrap();
         t.wait(0, id);
@@ -165,18 +165,21 @@ fn what_takes_too_long_is_named() {
     t.run(0, running);
     t.moved(100, running, 999);
     assert!(t.late(9, 10, 20, 30).is_empty());
-    assert_eq!(t.late(10, 10, 20, 30), [(reading, Stage::Reading)]);
+    assert_eq!(t.late(10, 10, 20, 30), [(reading, RequestStage::Reading)]);
     // A few bytes do not count as moving.
     let all = t.late(30, 10, 20, 30);
     assert_eq!(all.len(), 3);
-    assert!(all.contains(&(running, Stage::Running)) && all.contains(&(waiting, Stage::Waiting)));
+    assert!(
+        all.contains(&(running, RequestStage::Running))
+            && all.contains(&(waiting, RequestStage::Waiting))
+    );
 }
 
 /// With any number of requests the threads stay within the limit, and each request is answered or refused.
 #[test]
 fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
-    let limits = Limits { key: 64, network: 64, all: 64 };
-    let few = Limits { key: 4, network: 4, all: 4 };
+    let limits = RequestLimits { key: 64, network: 64, all: 64 };
+    let few = RequestLimits { key: 4, network: 4, all: 4 };
     let requests = Requests::new(limits, few, Duration::from_secs(3600));
     let (open, gate) = mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));
@@ -203,8 +206,8 @@ fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
 /// A waiting request whose slot is revoked gets the error, and its slot is free.
 #[test]
 fn who_loses_a_place_while_waiting_is_told() {
-    let two = Limits { key: 2, network: 2, all: 2 };
-    let requests = Requests::new(two, Limits { key: 1, network: 1, all: 1 }, Duration::ZERO);
+    let two = RequestLimits { key: 2, network: 2, all: 2 };
+    let requests = Requests::new(two, RequestLimits { key: 1, network: 1, all: 1 }, Duration::ZERO);
     let (open, gate) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let first = requests.admit(source("192.0.2.1", 1)).unwrap();
@@ -218,8 +221,8 @@ fn who_loses_a_place_while_waiting_is_told() {
     let newcomers: Vec<_> =
         (2..4).filter_map(|n| requests.admit(listed("198.51.100.1", n)).ok()).collect();
     assert_eq!(newcomers.len(), 2);
-    assert_eq!(told.recv().unwrap(), Some(Kind::Busy));
-    assert_eq!(view.given_up().map(|e| e.kind), Some(Kind::Busy));
+    assert_eq!(told.recv().unwrap(), Some(ErrorKind::Busy));
+    assert_eq!(view.given_up().map(|e| e.kind), Some(ErrorKind::Busy));
     drop(open);
     drop(newcomers);
     while !requests.is_empty() {
@@ -230,10 +233,10 @@ fn who_loses_a_place_while_waiting_is_told() {
 #[test]
 fn requests_of_clients_that_are_not_admitted_any_more_end() {
     let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
-    let of = |key: u8| Source::new(None, Some([key; 32]), true);
+    let of = |key: u8| RequestSource::new(None, Some([key; 32]), true);
     let (stays, goes) = (requests.admit(of(1)).unwrap(), requests.admit(of(2)).unwrap());
-    let unknown = requests.admit(Source::new(None, None, false)).unwrap();
+    let unknown = requests.admit(RequestSource::new(None, None, false)).unwrap();
     requests.end_others(|key| *key == [1; 32]);
     assert!(stays.given_up().is_none() && unknown.given_up().is_none());
-    assert_eq!(goes.given_up().unwrap().kind, Kind::Refused);
+    assert_eq!(goes.given_up().unwrap().kind, ErrorKind::Refused);
 }

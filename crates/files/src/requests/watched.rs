@@ -1,17 +1,17 @@
 //! A stream that reports its traffic to its slot, keeps to its client's rate, and whose reads and writes fail when the
 //! slot is revoked.
 
-use super::View;
-use crate::stream::{Output, Stream};
+use super::SlotView;
+use crate::stream::{FileStream, Output};
 use narrows_peers::error::Error;
 use narrows_peers::rate_cap::RateCap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 /// Wraps a stream so that its slot observes it, and `cap` bounds the rate of both directions together.
-pub fn watched(stream: Stream, slot: &View, cap: &Arc<RateCap>) -> Stream {
-    let Stream { input, output } = stream;
-    Stream {
+pub fn watched(stream: FileStream, slot: &SlotView, cap: &Arc<RateCap>) -> FileStream {
+    let FileStream { input, output } = stream;
+    FileStream {
         input: Box::new(Watched { inner: input, slot: slot.clone(), cap: cap.clone() }),
         output: Box::new(Watched { inner: output, slot: slot.clone(), cap: cap.clone() }),
     }
@@ -19,7 +19,7 @@ pub fn watched(stream: Stream, slot: &View, cap: &Arc<RateCap>) -> Stream {
 
 struct Watched<S> {
     inner: S,
-    slot: View,
+    slot: SlotView,
     cap: Arc<RateCap>,
 }
 

@@ -10,7 +10,7 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 const REST: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-struct State {
+struct WorkersState {
     jobs: VecDeque<Job>,
     threads: usize,
     resting: usize,
@@ -18,7 +18,7 @@ struct State {
 
 pub(super) struct Workers {
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<WorkersState>,
     more: Condvar,
 }
 

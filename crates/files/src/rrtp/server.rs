@@ -4,9 +4,9 @@
 
 use super::{static_key, stream};
 use crate::frames;
-use crate::message::{Frame, Request, Tuning};
-use crate::requests::{Slot, Source, View};
-use crate::service::{Caller, Event, Permits, RequestChannel, Service};
+use crate::message::{FileFrame, FileRequest, Tuning};
+use crate::requests::{RequestSlot, RequestSource, SlotView};
+use crate::service::{AnsweredRequest, Caller, Permits, RequestChannel, Service};
 use crate::until::Until;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -15,9 +15,9 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_net::probe::{self, ProbeGate};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Driver, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
-use narrows_peers::learned::{Delivered, Learned, MeasuredPath, client};
+use narrows_peers::learned::{Delivered, LearnedPaths, MeasuredPath, client};
 use narrows_transport::connection::ConnectionConfig;
 pub use narrows_transport::endpoint::Permit;
 use narrows_transport::endpoint::{Clients, EndpointLimits};
@@ -36,15 +36,15 @@ const MAX_CONNECTIONS: usize = 512;
 const TICK: Duration = Duration::from_millis(250);
 
 /// A listening endpoint.
-pub struct Server {
+pub struct RrtpServer {
     endpoint: Endpoint,
     service: Arc<Service>,
     label: String,
     ours: PublicKey,
-    learned: Option<Arc<Learned>>,
+    learned: Option<Arc<LearnedPaths>>,
 }
 
-impl Server {
+impl RrtpServer {
     /// Listens on `address`. Connections use `config`, but send with the controller that the client requested if
     /// `permit` accepts it; `tap` observes the endpoint.
     ///
@@ -57,12 +57,12 @@ impl Server {
         config: ConnectionConfig,
         permit: Permit,
         tap: Option<Arc<dyn Tap>>,
-    ) -> Result<Server, Error> {
+    ) -> Result<RrtpServer, Error> {
         let ours = *identity.public();
         let label = config.protocol.label().to_string();
         let clients = clients(&service.permits());
         let config = probe::answering(super::for_files(config)?)
-            .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+            .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
         let mut options = Options::server(static_key(identity)?, clients, config)
             .tapped(tap)
             // Early data may only be GET and LIST.
@@ -71,14 +71,14 @@ impl Server {
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
-            .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
-        Ok(Server { endpoint, service, label, ours, learned: None })
+            .map_err(|e| Error::new(ErrorKind::Local, format!("--listen: {e}")))?;
+        Ok(RrtpServer { endpoint, service, label, ours, learned: None })
     }
 
     /// Stores measurements of the paths to clients, and uses them as hints for later connections.
     #[must_use]
-    pub fn learning(self, learned: Learned) -> Server {
-        Server { learned: Some(Arc::new(learned)), ..self }
+    pub fn learning(self, learned: LearnedPaths) -> RrtpServer {
+        RrtpServer { learned: Some(Arc::new(learned)), ..self }
     }
 
     /// Local address of the socket.
@@ -87,13 +87,13 @@ impl Server {
     }
 
     /// A handle for other threads.
-    pub fn control(&self) -> Control {
-        Control { endpoint: self.endpoint.clone(), service: Arc::clone(&self.service) }
+    pub fn control(&self) -> ServerControl {
+        ServerControl { endpoint: self.endpoint.clone(), service: Arc::clone(&self.service) }
     }
 
     /// Serves until ended: this thread accepts and reads requests, others answer them.
     pub fn run(self) {
-        let front = Rc::new(Front::new(self.service, self.label, self.ours, self.learned));
+        let front = Rc::new(AcceptorState::new(self.service, self.label, self.ours, self.learned));
         let mut tasks = FuturesUnordered::new();
         loop {
             let over = block_on_for(
@@ -121,40 +121,40 @@ impl Server {
 }
 
 /// State shared by the tasks of the accepting thread.
-struct Front {
+struct AcceptorState {
     service: Arc<Service>,
     label: String,
     ours: PublicKey,
-    learned: Option<Arc<Learned>>,
+    learned: Option<Arc<LearnedPaths>>,
     spawned: RefCell<Vec<LocalBoxFuture<'static, ()>>>,
     /// Connections whose deliveries are measured.
-    measured: RefCell<Vec<Weak<Measured>>>,
+    measured: RefCell<Vec<Weak<MeasuredConnection>>>,
     probes: ProbeGate,
 }
 
 /// A connection and its delivery rate.
-struct Measured {
+struct MeasuredConnection {
     connection: Connection,
     delivered: RefCell<Delivered>,
 }
 
-impl Measured {
+impl MeasuredConnection {
     fn measure(&self) {
         let arrived = self.connection.stats().bytes_arrived;
         self.delivered.borrow_mut().seen(Instant::now(), arrived);
     }
 }
 
-impl Front {
+impl AcceptorState {
     fn new(
         service: Arc<Service>,
         label: String,
         ours: PublicKey,
-        learned: Option<Arc<Learned>>,
-    ) -> Front {
+        learned: Option<Arc<LearnedPaths>>,
+    ) -> AcceptorState {
         let (spawned, measured) = (RefCell::default(), RefCell::default());
         let probes = ProbeGate::default();
-        Front { service, label, ours, learned, spawned, measured, probes }
+        AcceptorState { service, label, ours, learned, spawned, measured, probes }
     }
 
     fn tick(&self) {
@@ -167,7 +167,7 @@ impl Front {
 }
 
 /// Accepts the requests of one connection.
-async fn connected(front: Rc<Front>, connection: Connection) {
+async fn connected(front: Rc<AcceptorState>, connection: Connection) {
     if probe::is_probe(&connection).await {
         return probe::answer(connection, &front.probes);
     }
@@ -180,7 +180,7 @@ async fn connected(front: Rc<Front>, connection: Connection) {
         remember(&connection, learned, &place);
     }
     let delivered = RefCell::default();
-    let measured = Rc::new(Measured { connection: connection.clone(), delivered });
+    let measured = Rc::new(MeasuredConnection { connection: connection.clone(), delivered });
     if front.learned.is_some() {
         measured.measure();
         front.measured.borrow_mut().push(Rc::downgrade(&measured));
@@ -220,18 +220,18 @@ impl From {
 /// Sends an error on the stream of an unanswered request, as far as the stream accepts it.
 fn refuse(service: &Service, caller: &From, mut send: SendStream, e: Error) {
     let mut said = Vec::new();
-    let _ = frames::send(&mut said, &Frame::Error(e.clone()));
+    let _ = frames::send(&mut said, &FileFrame::Error(e.clone()));
     let _ = poll_fn(|context| send.poll_send(context, &said)).now_or_never();
     let _ = send.finish();
-    service.tell(&Event::refused(&caller.shown(), e));
+    service.tell(&AnsweredRequest::refused(&caller.shown(), e));
 }
 
 /// Reads a request and queues it.
 async fn requested(
-    front: Rc<Front>,
+    front: Rc<AcceptorState>,
     caller: From,
-    source: Source,
-    slot: Slot,
+    source: RequestSource,
+    slot: RequestSlot,
     send: SendStream,
     mut receive: ReceiveStream,
 ) {
@@ -239,7 +239,7 @@ async fn requested(
         Ok(Some(request)) => request,
         // The stream carries no request.
         Ok(None) => return,
-        Err(e) if e.kind == Kind::Cut => return,
+        Err(e) if e.kind == ErrorKind::Cut => return,
         Err(e) => return refuse(&front.service, &caller, send, e),
     };
     let (service, label, ours) = (Arc::clone(&front.service), front.label.clone(), front.ours);
@@ -259,7 +259,10 @@ async fn requested(
 }
 
 /// Reads a request without a thread; `None` if the stream ends before its first byte.
-async fn read_request(receive: &mut ReceiveStream, slot: &View) -> Result<Option<Request>, Error> {
+async fn read_request(
+    receive: &mut ReceiveStream,
+    slot: &SlotView,
+) -> Result<Option<FileRequest>, Error> {
     let mut head = [0; frames::REQUEST_HEAD];
     if !fill(receive, slot, &mut head).await? {
         return Ok(None);
@@ -269,15 +272,19 @@ async fn read_request(receive: &mut ReceiveStream, slot: &View) -> Result<Option
     if length > 0 && !fill(receive, slot, &mut body).await? {
         return Err(cut());
     }
-    Request::read(kind, &body).map(Some)
+    FileRequest::read(kind, &body).map(Some)
 }
 
 fn cut() -> Error {
-    Error::new(Kind::Cut, "the connection was cut")
+    Error::new(ErrorKind::Cut, "the connection was cut")
 }
 
 /// False if the stream ends before the first byte.
-async fn fill(receive: &mut ReceiveStream, slot: &View, into: &mut [u8]) -> Result<bool, Error> {
+async fn fill(
+    receive: &mut ReceiveStream,
+    slot: &SlotView,
+    into: &mut [u8],
+) -> Result<bool, Error> {
     let mut at = 0;
     while let Some(rest) = into.get_mut(at..).filter(|rest| !rest.is_empty()) {
         let read = poll_fn(|context| match slot.poll(context.waker()) {
@@ -294,12 +301,12 @@ async fn fill(receive: &mut ReceiveStream, slot: &View, into: &mut [u8]) -> Resu
 }
 
 /// Changes or ends a server from another thread.
-pub struct Control {
+pub struct ServerControl {
     endpoint: Endpoint,
     service: Arc<Service>,
 }
 
-impl Control {
+impl ServerControl {
     /// Replaces permissions and limits, for all transports of the service. Connections and requests of clients that
     /// are no longer admitted end; others go on.
     pub fn set_permits(&self, permits: Permits) {
@@ -319,7 +326,7 @@ fn clients(permits: &Permits) -> Clients {
 }
 
 /// Uses stored measurements as hints if the RTT fits.
-pub(crate) fn remember(connection: &Connection, learned: &Learned, place: &str) {
+pub(crate) fn remember(connection: &Connection, learned: &LearnedPaths, place: &str) {
     // A broken file was reported when the server started.
     let Ok(Some(known)) = learned.get(place) else { return };
     if known.may_be(connection.stats().srtt) {
@@ -328,7 +335,7 @@ pub(crate) fn remember(connection: &Connection, learned: &Learned, place: &str) 
 }
 
 /// Stores the measurements of an ended connection, as far as the delivered bytes confirm them.
-fn keep(measured: &Measured, learned: Arc<Learned>, place: &str) {
+fn keep(measured: &MeasuredConnection, learned: Arc<LearnedPaths>, place: &str) {
     let (connection, delivered) = (&measured.connection, measured.delivered.borrow());
     // A client that migrated was on two paths.
     let moved = connection.remote().zip(connection.peer_key());

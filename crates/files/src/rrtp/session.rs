@@ -3,7 +3,7 @@
 use super::{static_key, stream, transport_error, wait, wait_and_look};
 use crate::busy::{Patience, ServerSignals};
 use crate::silence::{SILENCE, Silence};
-use crate::stream::{Session, Stream};
+use crate::stream::{FileStream, Session};
 use crate::until::Until;
 use narrows_base::Duration;
 use narrows_congestion::{HintSource, PathHints};
@@ -12,7 +12,7 @@ use narrows_net::{
     ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
     SendStream,
 };
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
@@ -37,7 +37,7 @@ pub enum Expect {
 }
 
 /// Options of a client's connections.
-pub struct Connect {
+pub struct SessionOptions {
     /// The expected key.
     pub expect: Expect,
     /// Configuration of the connections.
@@ -54,11 +54,15 @@ pub struct Connect {
     pub busy: fn(&str),
 }
 
-impl Connect {
+impl SessionOptions {
     /// Without an observer, stored tokens or messages.
-    pub fn new(expect: Expect, config: ConnectionConfig, stop: &'static AtomicBool) -> Connect {
+    pub fn new(
+        expect: Expect,
+        config: ConnectionConfig,
+        stop: &'static AtomicBool,
+    ) -> SessionOptions {
         let tokens = SavedTokens::default();
-        Connect { expect, config, tap: None, tokens, stop, silence: SILENCE, busy: |_| () }
+        SessionOptions { expect, config, tap: None, tokens, stop, silence: SILENCE, busy: |_| () }
     }
 }
 
@@ -67,7 +71,7 @@ pub struct RrtpSession {
     host: String,
     port: u16,
     identity: Identity,
-    how: Connect,
+    how: SessionOptions,
     patience: Mutex<Patience>,
     /// `None` before the first connection. Locked during the first connection attempt: other threads wait.
     current: Mutex<Option<Arc<Current>>>,
@@ -112,7 +116,7 @@ impl RrtpSession {
         host: &str,
         port: u16,
         identity: &Identity,
-        how: Connect,
+        how: SessionOptions,
     ) -> Result<RrtpSession, Error> {
         let session = RrtpSession::with_first_request(host, port, identity, how);
         session.current()?;
@@ -125,7 +129,7 @@ impl RrtpSession {
         host: &str,
         port: u16,
         identity: &Identity,
-        how: Connect,
+        how: SessionOptions,
     ) -> RrtpSession {
         let patience = Mutex::new(Patience::new(Instant::now(), how.busy));
         let (host, identity) = (host.to_string(), identity.clone());
@@ -136,15 +140,16 @@ impl RrtpSession {
     /// Connects to the first of the server's addresses that answers.
     fn first_connection(&self, request: Option<&[u8]>) -> Result<Current, Error> {
         let host = &self.host;
-        let addresses = (host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?;
-        let mut last = Error::new(Kind::Unreachable, format!("{host}: the name has no address"));
+        let addresses = (host.as_str(), self.port).to_socket_addrs().map_err(|_| {
+            Error::new(ErrorKind::Unreachable, format!("{host}: no such host is known"))
+        })?;
+        let mut last =
+            Error::new(ErrorKind::Unreachable, format!("{host}: the name has no address"));
         for address in addresses {
             let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
             *patience = Patience::new(Instant::now(), self.how.busy);
             match open(address, &self.identity, &self.how, &mut patience, request) {
-                Err(e) if matches!(e.kind, Kind::Unreachable | Kind::Busy) => last = e,
+                Err(e) if matches!(e.kind, ErrorKind::Unreachable | ErrorKind::Busy) => last = e,
                 other => return other,
             }
         }
@@ -168,7 +173,7 @@ impl RrtpSession {
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         loop {
             let e = match work() {
-                Err(e) if matches!(e.kind, Kind::Busy | Kind::Cut) => e,
+                Err(e) if matches!(e.kind, ErrorKind::Busy | ErrorKind::Cut) => e,
                 other => return other,
             };
             let Some(current) = self.existing() else { return Err(e) };
@@ -186,10 +191,11 @@ impl RrtpSession {
             let expect = self.peer_key().map_or(self.how.expect, Expect::Key);
             let (config, tap) = (self.how.config.clone(), self.how.tap.clone());
             let tokens = self.how.tokens.clone();
-            let how = Connect { expect, config, tap, tokens, ..self.how };
+            let how = SessionOptions { expect, config, tap, tokens, ..self.how };
             let opened = open(current.address, &self.identity, &how, &mut patience, None);
             // The time until the deadline may be too short for an answer.
-            let opened = opened.map_err(|new| if new.kind == Kind::Unreachable { e } else { new });
+            let opened =
+                opened.map_err(|new| if new.kind == ErrorKind::Unreachable { e } else { new });
             let current = Arc::new(opened?);
             *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(current);
         }
@@ -265,16 +271,18 @@ impl RrtpSession {
 fn open(
     address: SocketAddr,
     identity: &Identity,
-    how: &Connect,
+    how: &SessionOptions,
     patience: &mut Patience,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let (mut busy, what) = (None, format!("{address} is busy"));
     loop {
         match attempt(address, identity, how, patience, request) {
-            Err(e) if e.kind == Kind::Busy && patience.pause(&what, how.stop)? => busy = Some(e),
+            Err(e) if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? => {
+                busy = Some(e)
+            }
             // The time until the deadline may have been too short for an answer.
-            Err(e) if e.kind == Kind::Unreachable => return Err(busy.unwrap_or(e)),
+            Err(e) if e.kind == ErrorKind::Unreachable => return Err(busy.unwrap_or(e)),
             other => return other,
         }
     }
@@ -283,7 +291,7 @@ fn open(
 fn attempt(
     address: SocketAddr,
     identity: &Identity,
-    how: &Connect,
+    how: &SessionOptions,
     patience: &mut Patience,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
@@ -347,7 +355,7 @@ impl Drop for Current {
 
 impl RrtpSession {
     /// Wraps the halves of a stream for the session's user.
-    fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> Stream {
+    fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> FileStream {
         let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
         let ours = *self.identity.public();
         current.signals.observe(stream(halves, until, Some(silence), ours))
@@ -355,14 +363,14 @@ impl RrtpSession {
 }
 
 impl Session for RrtpSession {
-    fn open(&self) -> Result<Stream, Error> {
+    fn open(&self) -> Result<FileStream, Error> {
         let (current, ours) = (self.current()?, *self.identity.public());
         let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
         let halves = wait(&until, Some(&silence), current.connection.open_bi())?
             .map_err(|e| transport_error(e, &ours))?;
         Ok(self.watched(&current, halves))
     }
-    fn ask(&self, request: &[u8]) -> Result<Stream, Error> {
+    fn ask(&self, request: &[u8]) -> Result<FileStream, Error> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_none() {
             let made = Arc::new(self.first_connection(Some(request))?);

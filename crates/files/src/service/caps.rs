@@ -1,6 +1,6 @@
 //! The rate of each client, over all of its connections.
 
-use crate::requests::Scope;
+use crate::requests::RequestScope;
 use narrows_base::Rate;
 use narrows_peers::rate_cap::RateCap;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub(super) struct Caps(Mutex<CapsState>);
 #[derive(Default)]
 struct CapsState {
     rate: Option<Rate>,
-    all: BTreeMap<Scope, Arc<RateCap>>,
+    all: BTreeMap<RequestScope, Arc<RateCap>>,
 }
 
 impl Caps {
@@ -26,7 +26,7 @@ impl Caps {
     }
 
     /// The cap that all requests of a client share.
-    pub fn of(&self, client: Scope) -> Arc<RateCap> {
+    pub fn of(&self, client: RequestScope) -> Arc<RateCap> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (rate, now) = (state.rate, Instant::now());
         state.all.retain(|_, cap| Arc::strong_count(cap) > 1 || !cap.is_free(now));

@@ -1,15 +1,15 @@
 //! Answers GET.
 
 use super::{Caller, Service, named};
-use crate::frames::{self, Waiting};
-use crate::message::{Frame, HeldPrefix};
+use crate::frames::{self, WaitSender};
+use crate::message::{FileFrame, HeldPrefix};
 use crate::partial_file::{CHUNK, open_regular, read_some};
 use crate::path::CleanPath;
 use crate::source_stamp::SourceStamp;
 use crate::stream::Output;
 use blake3::Hasher;
 use cap_std::fs::File;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use std::io::{Seek, SeekFrom};
 
 pub(super) fn answer(
@@ -22,12 +22,15 @@ pub(super) fn answer(
 ) -> Result<(), Error> {
     let what = named(path);
     if path.is_root() {
-        return Err(Error::new(Kind::WrongType, "the root is a folder: end the address with '/'"));
+        return Err(Error::new(
+            ErrorKind::WrongType,
+            "the root is a folder: end the address with '/'",
+        ));
     }
     let mut file = open_regular(&service.root, &path.relative(), &what)?;
     let before = SourceStamp::of(&file, &what)?;
     let (start, mut hasher) = begin(service, caller, &mut file, before.size, held, &what, output)?;
-    frames::write(output, &Frame::Begin { start, size: before.size })?;
+    frames::write(output, &FileFrame::Begin { start, size: before.size })?;
     if start == 0 && before.size > CHUNK as u64 {
         // Send BEGIN now: a client that does not want this file stops the stream.
         output.flush().map_err(Error::stream)?;
@@ -44,11 +47,11 @@ pub(super) fn answer(
         }
         at += n as u64;
         hasher.update(bytes);
-        frames::write(output, &Frame::Data(bytes))?;
+        frames::write(output, &FileFrame::Data(bytes))?;
         *sent += n as u64;
     }
     before.check(&file, at, &what)?;
-    frames::send(output, &Frame::End(*hasher.finalize().as_bytes()))
+    frames::send(output, &FileFrame::End(*hasher.finalize().as_bytes()))
 }
 
 /// Where to begin: after the bytes that the client holds, if the file begins with exactly those.
@@ -62,7 +65,7 @@ fn begin(
     output: &mut dyn Output,
 ) -> Result<(u64, Hasher), Error> {
     if let Some(held) = held.filter(|h| h.bytes > 0 && h.bytes <= size) {
-        let mut waiting = Waiting::new();
+        let mut waiting = WaitSender::new();
         let asker = (&caller.source, &caller.slot);
         let mut tick = || waiting.tell(&mut *output);
         let (bytes, hasher) =

@@ -3,12 +3,12 @@
 use super::{Caller, Service, named};
 use crate::entry;
 use crate::frames;
-use crate::message::{DirectoryEntry, EntryKind, Frame, MAX_FRAME};
+use crate::message::{DirectoryEntry, EntryKind, FileFrame, MAX_FRAME};
 use crate::path::CleanPath;
-use crate::requests::{IDLE, View};
+use crate::requests::{IDLE, SlotView};
 use crate::stream::Output;
 use cap_std::fs::Metadata;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -33,18 +33,18 @@ const MIN_BYTES_PER_S: f64 = 1000.0;
 #[derive(Default)]
 pub(super) struct Listings {
     entries: AtomicUsize,
-    sent: Mutex<Vec<Sent>>,
+    sent: Mutex<Vec<SentListing>>,
 }
 
 /// A complete listing that is being sent.
-struct Sent {
-    view: View,
+struct SentListing {
+    view: SlotView,
     /// Time of the last check, and the bytes moved by then.
     looked: Instant,
     moved: u64,
 }
 
-impl Sent {
+impl SentListing {
     /// Whether the listing stalled since the last check; false if that was less than [`IDLE`] ago.
     fn stands_still(&mut self) -> bool {
         let (passed, moved) = (self.looked.elapsed(), self.view.bytes());
@@ -65,26 +65,26 @@ impl Listings {
         self.entries.load(Ordering::Relaxed)
     }
 
-    fn sent(&self) -> MutexGuard<'_, Vec<Sent>> {
+    fn sent(&self) -> MutexGuard<'_, Vec<SentListing>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Revokes the slots of stalled listings, so that a later request finds memory.
     fn make_room(&self) {
-        let still = |sent: &mut Sent| sent.stands_still().then(|| sent.view.clone());
-        let views: Vec<View> = self.sent().iter_mut().filter_map(still).collect();
-        views.iter().for_each(View::give_way);
+        let still = |sent: &mut SentListing| sent.stands_still().then(|| sent.view.clone());
+        let views: Vec<SlotView> = self.sent().iter_mut().filter_map(still).collect();
+        views.iter().for_each(SlotView::give_way);
     }
 }
 
 /// Entries of a concurrent listing; dropping it releases them.
-struct Listed<'s> {
+struct OpenListing<'s> {
     all: &'s Listings,
     ours: usize,
-    view: View,
+    view: SlotView,
 }
 
-impl Listed<'_> {
+impl OpenListing<'_> {
     fn one_more(&mut self) -> Result<(), Error> {
         self.ours += 1;
         if self.all.entries.fetch_add(1, Ordering::Relaxed) < MAX_LISTED {
@@ -97,11 +97,11 @@ impl Listed<'_> {
     /// The listing is complete and is being sent.
     fn is_sent(&self) {
         let (view, moved) = (self.view.clone(), self.view.bytes());
-        self.all.sent().push(Sent { view, looked: Instant::now(), moved });
+        self.all.sent().push(SentListing { view, looked: Instant::now(), moved });
     }
 }
 
-impl Drop for Listed<'_> {
+impl Drop for OpenListing<'_> {
     fn drop(&mut self) {
         self.all.sent().retain(|sent| !sent.view.is_of(&self.view));
         self.all.entries.fetch_sub(self.ours, Ordering::Relaxed);
@@ -115,17 +115,17 @@ pub(super) fn answer(
     output: &mut dyn Output,
 ) -> Result<(), Error> {
     let (root, what) = (&service.root, named(path));
-    let mut listed = Listed { all: &service.listings, ours: 0, view: caller.slot.clone() };
+    let mut listed = OpenListing { all: &service.listings, ours: 0, view: caller.slot.clone() };
     let file_error = |e: std::io::Error| Error::file(&what, &e);
     let about = root.metadata(path.relative()).map_err(file_error)?;
     if !about.is_dir() {
         let name = path.name().unwrap_or_default();
         let kind = entry::kind(&about, false).ok_or_else(|| {
-            Error::new(Kind::WrongType, format!("{what}: is neither a file nor a folder"))
+            Error::new(ErrorKind::WrongType, format!("{what}: is neither a file nor a folder"))
         })?;
         let entry = listed_entry(name, kind, &about);
-        frames::write(output, &Frame::Listed(vec![entry]))?;
-        return frames::send(output, &Frame::ListEnd { folder: false, hidden: 0 });
+        frames::write(output, &FileFrame::Listed(vec![entry]))?;
+        return frames::send(output, &FileFrame::ListEnd { folder: false, hidden: 0 });
     }
     let dir = root.open_dir(path.relative()).map_err(file_error)?;
     let (mut entries, mut named, mut hidden) = (Vec::new(), 0, 0);
@@ -154,15 +154,15 @@ pub(super) fn answer(
         }
         if entries.len() > MAX_ENTRIES {
             let line = format!("{what}: has more than {MAX_ENTRIES} entries, which is too many");
-            return Err(Error::new(Kind::Busy, line));
+            return Err(Error::new(ErrorKind::Busy, line));
         }
     }
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     listed.is_sent();
     for batch in entries.chunks(MAX_FRAME / MAX_ENTRY_BYTES) {
-        frames::write(output, &Frame::Listed(batch.to_vec()))?;
+        frames::write(output, &FileFrame::Listed(batch.to_vec()))?;
     }
-    frames::send(output, &Frame::ListEnd { folder: true, hidden })
+    frames::send(output, &FileFrame::ListEnd { folder: true, hidden })
 }
 
 fn listed_entry(name: &str, kind: EntryKind, about: &Metadata) -> DirectoryEntry {

@@ -3,14 +3,14 @@
 //! out yet.
 
 use super::quota::NAME_BYTES;
-use super::{Caller, Event, Service, named};
-use crate::frames::{self, Frames, Waiting, while_waiting};
-use crate::message::{Frame, HeldPrefix};
+use super::{AnsweredRequest, Caller, Service, named};
+use crate::frames::{self, FileFrameReader, WaitSender, while_waiting};
+use crate::message::{FileFrame, HeldPrefix};
 use crate::partial_file::{CHUNK, PartialFile, TargetFile};
 use crate::path::CleanPath;
 use crate::stream::Output;
 use blake3::Hasher;
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -35,21 +35,21 @@ struct Upload {
 pub(super) struct Uploads(Mutex<BTreeMap<(CleanPath, PublicKey), Upload>>);
 
 /// Removes the upload from the list at its end.
-struct Running<'u> {
+struct RunningUpload<'u> {
     uploads: &'u Uploads,
     name: (CleanPath, PublicKey),
     slot: Slot,
 }
 
 impl Uploads {
-    fn begin(&self, path: &CleanPath, key: PublicKey) -> Result<Running<'_>, Error> {
+    fn begin(&self, path: &CleanPath, key: PublicKey) -> Result<RunningUpload<'_>, Error> {
         let slot = Slot::default();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_path = all.range((path.clone(), [0; 32])..=(path.clone(), [255; 32]));
         let mut others = of_path.filter(|((_, other), _)| *other != key);
         if others.any(|(_, upload)| upload.moved.elapsed() < CLAIM) {
             let line = "another client is putting this file now; try again later, or another name";
-            return Err(Error::new(Kind::Busy, format!("{}: {line}", named(path))));
+            return Err(Error::new(ErrorKind::Busy, format!("{}: {line}", named(path))));
         }
         let name = (path.clone(), key);
         let upload = Upload { slot: Arc::clone(&slot), moved: Instant::now() };
@@ -59,11 +59,11 @@ impl Uploads {
             // Closes the older upload's file, and so unlocks it.
             drop(older.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
-        Ok(Running { uploads: self, name, slot })
+        Ok(RunningUpload { uploads: self, name, slot })
     }
 }
 
-impl Running<'_> {
+impl RunningUpload<'_> {
     /// Whether no newer upload took over; if so, records its progress.
     fn is_newest(&self) -> bool {
         let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Running<'_> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningUpload<'_> {
     fn drop(&mut self) {
         // Check and remove under one lock: in between a newer upload could take the place.
         let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ impl Drop for Running<'_> {
 }
 
 fn superseded(path: &CleanPath) -> Error {
-    Error::new(Kind::Superseded, format!("{}: a newer upload took over", named(path)))
+    Error::new(ErrorKind::Superseded, format!("{}: a newer upload took over", named(path)))
 }
 
 type Input = Box<dyn Read + Send>;
@@ -120,21 +120,21 @@ pub(super) fn answer(
     caller: &Caller,
     path: &CleanPath,
     size: u64,
-    frames: &mut Frames<Input>,
+    frames: &mut FileFrameReader<Input>,
     output: &mut dyn Output,
-    event: &mut Event,
+    event: &mut AnsweredRequest,
 ) -> Result<(), Error> {
     let Some((folder, name)) = path.split() else {
         let line = "the root is a folder: add the file's name to the address";
-        return Err(Error::new(Kind::WrongType, line));
+        return Err(Error::new(ErrorKind::WrongType, line));
     };
     if let Some(most) = service.permits().max_size.filter(|most| size > *most) {
         let line = format!("{}: the server takes files of at most {most} bytes", named(path));
-        return Err(Error::new(Kind::TooLarge, line));
+        return Err(Error::new(ErrorKind::TooLarge, line));
     }
     let dir = service.root.open_dir(folder.relative()).map_err(|e| {
         let e = Error::file(&named(&folder), &e);
-        if e.kind == Kind::NotFound { e.and("put into a folder that exists") } else { e }
+        if e.kind == ErrorKind::NotFound { e.and("put into a folder that exists") } else { e }
     })?;
     let at = |e: Error| if folder.is_root() { e } else { e.at(&named(&folder)) };
     let replace = service.permits().overwrite;
@@ -145,7 +145,7 @@ pub(super) fn answer(
         return Err(at(place.exists()).and("this server takes new names only"));
     }
     let running = service.uploads.begin(path, caller.key)?;
-    let mut waiting = Waiting::new();
+    let mut waiting = WaitSender::new();
     let asker = (&caller.source, &caller.slot);
     let mut hash = |file: &mut _, most: u64, what: &str| {
         service.hashing.beginning(file, most, what, asker, &mut || waiting.tell(&mut *output))
@@ -159,9 +159,9 @@ pub(super) fn answer(
         return Err(at(place.exists()).and("this server takes new names only"));
     }
     let held = found.as_ref().map_or(nothing(), |f| f.held);
-    frames::send(output, &Frame::Holding { held, whole })?;
+    frames::send(output, &FileFrame::Holding { held, whole })?;
     let start = match frames.frame()? {
-        Frame::Start(at) if at == 0 || (at == held.bytes && at <= size) => at,
+        FileFrame::Start(at) if at == 0 || (at == held.bytes && at <= size) => at,
         _ => return Err(Error::protocol("an upload that begins nowhere")),
     };
     let begun = Begun { held, start, size };
@@ -169,7 +169,7 @@ pub(super) fn answer(
         compare(&begun, &place, frames, event).map_err(at)?;
         // The name is free before the client learns of the end.
         drop(running);
-        return frames::send(output, &Frame::Done);
+        return frames::send(output, &FileFrame::Done);
     }
     // An existing partial file has been counted.
     let name = if found.as_ref().is_none_or(|f| f.whole) { NAME_BYTES } else { 0 };
@@ -177,10 +177,10 @@ pub(super) fn answer(
     service.quota.take(name)?;
     let part = place.part(found.filter(|_| start > 0)).map_err(at)?;
     running.hold(part)?;
-    let mut waiting = Waiting::new();
+    let mut waiting = WaitSender::new();
     let hash = loop {
         match frames.frame()? {
-            Frame::Data(bytes) => {
+            FileFrame::Data(bytes) => {
                 let n = bytes.len() as u64;
                 running.with(|part| {
                     if part.bytes().saturating_add(n) > size {
@@ -193,7 +193,7 @@ pub(super) fn answer(
                 // A client that receives no WAIT for long gives up.
                 waiting.tell(output)?;
             }
-            Frame::End(hash) => break hash,
+            FileFrame::End(hash) => break hash,
             _ => return Err(Error::protocol("an unexpected frame in an upload")),
         }
     };
@@ -205,15 +205,15 @@ pub(super) fn answer(
     let finish = move || part.finish(&hash, replace);
     while_waiting(output, &caller.slot, finish)?.map_err(at)?;
     drop(running);
-    frames::send(output, &Frame::Done)
+    frames::send(output, &FileFrame::Done)
 }
 
 /// A finished file exists: checks that the upload is the same, and writes no bytes.
 fn compare(
     begun: &Begun,
     place: &TargetFile,
-    frames: &mut Frames<Input>,
-    event: &mut Event,
+    frames: &mut FileFrameReader<Input>,
+    event: &mut AnsweredRequest,
 ) -> Result<(), Error> {
     let Begun { held, start, size, .. } = *begun;
     if start > 0 && start != size {
@@ -225,11 +225,11 @@ fn compare(
     let (mut came, mut hasher) = (start, Hasher::new());
     let hash = loop {
         match frames.frame()? {
-            Frame::Data(bytes) if came + bytes.len() as u64 <= size => {
+            FileFrame::Data(bytes) if came + bytes.len() as u64 <= size => {
                 hasher.update(bytes);
                 came += bytes.len() as u64;
             }
-            Frame::End(hash) => break hash,
+            FileFrame::End(hash) => break hash,
             _ => return Err(Error::protocol("an unexpected frame in an upload")),
         }
     };

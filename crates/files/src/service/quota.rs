@@ -1,25 +1,25 @@
 //! Limit on the bytes that the served folder may hold, including uploads.
 
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a file or folder counts beside its content: empty ones fill a disk, too.
 pub(super) const NAME_BYTES: u64 = 1000;
 
 /// The limit, and the bytes counted against it: the last measurement, and all bytes since.
-pub(super) struct Quota(Mutex<Counted>);
+pub(super) struct Quota(Mutex<QuotaUse>);
 
-struct Counted {
+struct QuotaUse {
     most: Option<u64>,
     used: u64,
 }
 
 impl Quota {
     pub fn new(most: Option<u64>) -> Quota {
-        Quota(Mutex::new(Counted { most, used: 0 }))
+        Quota(Mutex::new(QuotaUse { most, used: 0 }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counted> {
+    fn lock(&self) -> MutexGuard<'_, QuotaUse> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +69,7 @@ impl Quota {
 }
 
 fn full() -> Error {
-    Error::new(Kind::Full, "the server takes no more bytes: its quota for uploads is used up")
+    Error::new(ErrorKind::Full, "the server takes no more bytes: its quota for uploads is used up")
 }
 
 #[cfg(test)]

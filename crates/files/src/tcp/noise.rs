@@ -10,11 +10,11 @@
 //! one in use. All other transport messages contain the stream's bytes; an empty one is its end. After every 2^14
 //! messages a direction changes its key by Noise's own Rekey (1 GiB: far below the ciphers' limits).
 
-use crate::stream::{Output, Stream};
+use crate::stream::{FileStream, Output};
 use crate::tcp::OPENING;
-use crate::tcp::socket::Socket;
+use crate::tcp::socket::TcpSocket;
 use crate::wire::{Fields, put_text};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_wire::Suite;
 use narrows_wire::noise::PublicKey;
@@ -35,10 +35,10 @@ const REKEY: u64 = if cfg!(test) { 8 } else { 1 << 14 };
 const MAX_HANDSHAKE: usize = 512;
 
 fn library(_: snow::Error) -> Error {
-    Error::new(Kind::Local, "the cryptographic library refused its own message")
+    Error::new(ErrorKind::Local, "the cryptographic library refused its own message")
 }
 fn forged(_: snow::Error) -> Error {
-    Error::new(Kind::Cut, "the peer's opening is not authentic")
+    Error::new(ErrorKind::Cut, "the peer's opening is not authentic")
 }
 
 fn builder<'k>(
@@ -53,7 +53,7 @@ fn builder<'k>(
         .map_err(library)
 }
 
-fn send(socket: &mut Socket, state: &mut HandshakeState, payload: &[u8]) -> Result<(), Error> {
+fn send(socket: &mut TcpSocket, state: &mut HandshakeState, payload: &[u8]) -> Result<(), Error> {
     let mut buffer = [0; MAX_HANDSHAKE];
     let n = state.write_message(payload, &mut buffer).map_err(library)?;
     let mut bytes = (n as u16).to_be_bytes().to_vec();
@@ -61,7 +61,7 @@ fn send(socket: &mut Socket, state: &mut HandshakeState, payload: &[u8]) -> Resu
     socket.write_all(&bytes).map_err(Error::stream)
 }
 
-fn receive(socket: &mut Socket, state: &mut HandshakeState) -> Result<Vec<u8>, Error> {
+fn receive(socket: &mut TcpSocket, state: &mut HandshakeState) -> Result<Vec<u8>, Error> {
     let mut head = [0; 2];
     socket.read_exact(&mut head).map_err(Error::stream)?;
     let length = usize::from(u16::from_be_bytes(head));
@@ -83,11 +83,11 @@ fn peer_key(state: &HandshakeState) -> Result<PublicKey, Error> {
 
 /// Performs the client's handshake.
 pub(super) fn client(
-    mut socket: Socket,
+    mut socket: TcpSocket,
     identity: &Identity,
     congestion: Option<&str>,
     accept: &dyn Fn(&PublicKey) -> Result<(), Error>,
-) -> Result<Stream, Error> {
+) -> Result<FileStream, Error> {
     socket.due(Some(Instant::now() + OPENING));
     let suite = narrows_peers::key::suite();
     let [a, b, c, d] = MAGIC;
@@ -98,7 +98,7 @@ pub(super) fn client(
     let mut answer = [0; 5];
     socket.read_exact(&mut answer).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Error::new(
-            Kind::Unreachable,
+            ErrorKind::Unreachable,
             "the server hung up at once: it is no narrows server, or has too many clients",
         ),
         _ => Error::stream(e),
@@ -106,14 +106,14 @@ pub(super) fn client(
     let [a, b, c, d, version] = answer;
     if [a, b, c, d] != MAGIC {
         let line = "what answers there is no narrows server";
-        return Err(Error::new(Kind::Unreachable, line));
+        return Err(Error::new(ErrorKind::Unreachable, line));
     }
     if version != VERSION {
         let line = format!(
             "the server speaks version {version} of narrows over TCP, this client {VERSION}: \
              update the older one"
         );
-        return Err(Error::new(Kind::Version, line));
+        return Err(Error::new(ErrorKind::Version, line));
     }
     receive(&mut socket, &mut state)?;
     accept(&peer_key(&state)?)?;
@@ -125,9 +125,9 @@ pub(super) fn client(
 
 /// Performs the server's handshake. Returns the stream and the client's key, which the caller must check.
 pub(super) fn server(
-    mut socket: Socket,
+    mut socket: TcpSocket,
     identity: &Identity,
-) -> Result<(Stream, PublicKey), Error> {
+) -> Result<(FileStream, PublicKey), Error> {
     socket.due(Some(Instant::now() + OPENING));
     let mut clear = [0; 6];
     socket.read_exact(&mut clear).map_err(Error::stream)?;
@@ -138,7 +138,7 @@ pub(super) fn server(
     socket.write_all(&MAGIC).map_err(Error::stream)?;
     socket.write_all(&[VERSION]).map_err(Error::stream)?;
     let suite = Suite::from_code(code).filter(|_| version == VERSION).ok_or_else(|| {
-        Error::new(Kind::Version, format!("a client with version {version}, suite {code}"))
+        Error::new(ErrorKind::Version, format!("a client with version {version}, suite {code}"))
     })?;
     let mut state = builder(suite, identity, &clear)?.build_responder().map_err(library)?;
     receive(&mut socket, &mut state)?;
@@ -161,9 +161,9 @@ pub(super) fn server(
 type Shared = Arc<Mutex<TransportState>>;
 
 /// `wanted`: at a client, whose first message is the server's hello.
-fn halves(socket: Socket, state: TransportState, wanted: Option<Option<String>>) -> Stream {
+fn halves(socket: TcpSocket, state: TransportState, wanted: Option<Option<String>>) -> FileStream {
     let shared: Shared = Arc::new(Mutex::new(state));
-    let reader = Reader {
+    let reader = NoiseReader {
         socket: socket.clone(),
         shared: Arc::clone(&shared),
         sealed: Vec::new(),
@@ -174,13 +174,19 @@ fn halves(socket: Socket, state: TransportState, wanted: Option<Option<String>>)
         over: false,
         wanted,
     };
-    let writer =
-        Writer { socket, shared, plain: Vec::new(), sealed: Vec::new(), count: 0, over: false };
-    Stream { input: Box::new(reader), output: Box::new(writer) }
+    let writer = NoiseWriter {
+        socket,
+        shared,
+        plain: Vec::new(),
+        sealed: Vec::new(),
+        count: 0,
+        over: false,
+    };
+    FileStream { input: Box::new(reader), output: Box::new(writer) }
 }
 
-struct Reader {
-    socket: Socket,
+struct NoiseReader {
+    socket: TcpSocket,
     shared: Shared,
     sealed: Vec<u8>,
     plain: Vec<u8>,
@@ -191,7 +197,7 @@ struct Reader {
     wanted: Option<Option<String>>,
 }
 
-impl Reader {
+impl NoiseReader {
     fn message(&mut self) -> io::Result<()> {
         let mut head = [0; 2];
         self.socket.read_exact(&mut head)?;
@@ -208,9 +214,9 @@ impl Reader {
         }
         let sealed = &self.sealed;
         let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.end = state
-            .read_message(sealed, &mut self.plain)
-            .map_err(|_| Error::new(Kind::Cut, "a message was changed on the way").into_io())?;
+        self.end = state.read_message(sealed, &mut self.plain).map_err(|_| {
+            Error::new(ErrorKind::Cut, "a message was changed on the way").into_io()
+        })?;
         self.at = 0;
         self.count += 1;
         if self.count.is_multiple_of(REKEY) {
@@ -226,7 +232,7 @@ impl Reader {
         self.at = self.end;
         match wanted {
             Some(wanted) if wanted != used => Err(Error::new(
-                Kind::Input,
+                ErrorKind::Input,
                 format!(
                     "the server's kernel does not offer '{wanted}', it uses '{}'; \
                      ask for that, or for tcp alone",
@@ -238,7 +244,7 @@ impl Reader {
     }
 }
 
-impl Read for Reader {
+impl Read for NoiseReader {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if let Some(wanted) = self.wanted.take() {
             self.hello(wanted).map_err(Error::into_io)?;
@@ -257,8 +263,8 @@ impl Read for Reader {
     }
 }
 
-struct Writer {
-    socket: Socket,
+struct NoiseWriter {
+    socket: TcpSocket,
     shared: Shared,
     plain: Vec<u8>,
     sealed: Vec<u8>,
@@ -266,7 +272,7 @@ struct Writer {
     over: bool,
 }
 
-impl Writer {
+impl NoiseWriter {
     fn message(&mut self) -> io::Result<()> {
         let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         self.sealed.resize(self.plain.len() + 16 + 2, 0);
@@ -283,7 +289,7 @@ impl Writer {
     }
 }
 
-impl Write for Writer {
+impl Write for NoiseWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.over {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -300,7 +306,7 @@ impl Write for Writer {
     }
 }
 
-impl Output for Writer {
+impl Output for NoiseWriter {
     fn finish(&mut self) -> io::Result<()> {
         if self.over {
             return Ok(());

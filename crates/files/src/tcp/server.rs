@@ -1,16 +1,16 @@
 //! The TCP server: a thread per connection until its first request is complete, then the threads that answer requests.
 
 use crate::frames;
-use crate::message::{Frame, Tuning};
+use crate::message::{FileFrame, Tuning};
 use crate::requests::READING;
-use crate::service::{Caller, Event, RequestChannel, Service, refused};
+use crate::service::{AnsweredRequest, Caller, RequestChannel, Service, refused};
 use crate::silence::SILENCE;
-use crate::stream::Stream;
+use crate::stream::FileStream;
 use crate::tcp::noise;
-use crate::tcp::socket::Socket;
+use crate::tcp::socket::TcpSocket;
 use crate::until::Until;
 use narrows_net::openings::{Opening, Openings};
-use narrows_peers::error::{Error, Kind};
+use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -26,13 +26,13 @@ const MAX_LINGERING: usize = 64;
 const TICK: Duration = Duration::from_millis(250);
 
 /// A listening socket.
-pub struct Server {
+pub struct TcpServer {
     listener: TcpListener,
     identity: Identity,
     service: Arc<Service>,
 }
 
-impl Server {
+impl TcpServer {
     /// Listens on `address`.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Server {
         address: SocketAddr,
         identity: Identity,
         service: Arc<Service>,
-    ) -> Result<Server, Error> {
+    ) -> Result<TcpServer, Error> {
         let listener = TcpListener::bind(address).map_err(|e| {
             let why = match e.kind() {
                 std::io::ErrorKind::AddrInUse => {
@@ -53,9 +53,9 @@ impl Server {
                 }
                 _ => "cannot listen there",
             };
-            Error::new(Kind::Local, format!("--listen {address}: {why}"))
+            Error::new(ErrorKind::Local, format!("--listen {address}: {why}"))
         })?;
-        Ok(Server { listener, identity, service })
+        Ok(TcpServer { listener, identity, service })
     }
 
     /// Local address of the socket.
@@ -63,7 +63,7 @@ impl Server {
     /// # Errors
     /// The system's.
     pub fn address(&self) -> Result<SocketAddr, Error> {
-        self.listener.local_addr().map_err(|e| Error::new(Kind::Local, e.to_string()))
+        self.listener.local_addr().map_err(|e| Error::new(ErrorKind::Local, e.to_string()))
     }
 
     /// Serves until the process ends.
@@ -77,7 +77,7 @@ impl Server {
                 std::thread::sleep(TICK);
             }
         });
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TcpServerShared {
             identity: self.identity,
             service: self.service,
             lingering: AtomicUsize::new(0),
@@ -97,14 +97,14 @@ impl Server {
 }
 
 /// State shared by the threads of a server.
-struct Shared {
+struct TcpServerShared {
     identity: Identity,
     service: Arc<Service>,
     lingering: AtomicUsize,
 }
 
 /// Closes the connection when its place is given up.
-struct HangUp(Socket);
+struct HangUp(TcpSocket);
 
 impl Wake for HangUp {
     fn wake(self: Arc<Self>) {
@@ -113,8 +113,8 @@ impl Wake for HangUp {
 }
 
 /// From a connection to its first complete request, which other threads answer.
-fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, opening: Opening) {
-    let Ok(socket) = Socket::new(tcp, Until::HungUp, SILENCE) else { return };
+fn open(shared: &Arc<TcpServerShared>, tcp: TcpStream, from: SocketAddr, opening: Opening) {
+    let Ok(socket) = TcpSocket::new(tcp, Until::HungUp, SILENCE) else { return };
     let hang_up = Waker::from(Arc::new(HangUp(socket.clone())));
     if opening.poll_given_up(&Context::from_waker(&hang_up)).is_ready() {
         return;
@@ -126,15 +126,15 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, opening: Opening
         return refuse(shared, from, &socket, stream, refused(&key));
     }
     socket.due(Some(Instant::now() + READING));
-    let Stream { mut input, output } = stream;
+    let FileStream { mut input, output } = stream;
     let request = frames::request(&mut input);
     socket.due(None);
-    let mut stream = Stream { input, output };
+    let mut stream = FileStream { input, output };
     let request = match request {
         Ok(Some(request)) => request,
         // There was no request; end this direction properly, too.
         Ok(None) => return drop(stream.output.finish()),
-        Err(e) if e.kind == Kind::Cut => return drop(stream.output.finish()),
+        Err(e) if e.kind == ErrorKind::Cut => return drop(stream.output.finish()),
         Err(e) => return refuse(shared, from, &socket, stream, e),
     };
     let source = service.source(Some(from.ip()), Some(key));
@@ -158,17 +158,23 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, opening: Opening
 }
 
 /// Sends the reason why a request is not answered.
-fn refuse(shared: &Arc<Shared>, from: SocketAddr, socket: &Socket, stream: Stream, e: Error) {
-    let Stream { mut output, .. } = stream;
+fn refuse(
+    shared: &Arc<TcpServerShared>,
+    from: SocketAddr,
+    socket: &TcpSocket,
+    stream: FileStream,
+    e: Error,
+) {
+    let FileStream { mut output, .. } = stream;
     socket.due(Some(Instant::now() + Duration::from_secs(1)));
-    let _ = frames::send(output.as_mut(), &Frame::Error(e.clone()));
+    let _ = frames::send(output.as_mut(), &FileFrame::Error(e.clone()));
     let _ = output.finish();
-    shared.service.tell(&Event::refused(&from.to_string(), e));
+    shared.service.tell(&AnsweredRequest::refused(&from.to_string(), e));
     linger(shared, socket.clone());
 }
 
 /// Waits a moment until the peer has read the end, unless too many connections do so.
-fn linger(shared: &Arc<Shared>, mut socket: Socket) {
+fn linger(shared: &Arc<TcpServerShared>, mut socket: TcpSocket) {
     if shared.lingering.fetch_add(1, Ordering::Relaxed) >= MAX_LINGERING {
         shared.lingering.fetch_sub(1, Ordering::Relaxed);
         return;
@@ -181,7 +187,7 @@ fn linger(shared: &Arc<Shared>, mut socket: Socket) {
 }
 
 /// Decrements the number of lingering connections, also if no thread could be started.
-struct Lingering(Arc<Shared>);
+struct Lingering(Arc<TcpServerShared>);
 
 impl Drop for Lingering {
     fn drop(&mut self) {

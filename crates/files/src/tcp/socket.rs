@@ -2,7 +2,7 @@
 
 use crate::silence::Silence;
 use crate::until::Until;
-use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, ErrorKind, shown};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,29 +16,29 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Both directions of one connection; clones are the same connection.
 #[derive(Clone)]
-pub(super) struct Socket {
+pub(super) struct TcpSocket {
     tcp: Arc<TcpStream>,
-    waits: Arc<Mutex<Waits>>,
+    waits: Arc<Mutex<WaitLimits>>,
     silence: Silence,
 }
 
 /// Limits on the waits of both directions.
-struct Waits {
+struct WaitLimits {
     until: Until,
     /// Absolute deadline of the handshake or the first request.
     deadline: Option<Instant>,
 }
 
-impl Socket {
-    pub(super) fn new(tcp: TcpStream, until: Until, silence: Duration) -> io::Result<Socket> {
+impl TcpSocket {
+    pub(super) fn new(tcp: TcpStream, until: Until, silence: Duration) -> io::Result<TcpSocket> {
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(LOOK))?;
         tcp.set_write_timeout(Some(LOOK))?;
-        let waits = Arc::new(Mutex::new(Waits { until, deadline: None }));
-        Ok(Socket { tcp: Arc::new(tcp), waits, silence: Silence::new(silence) })
+        let waits = Arc::new(Mutex::new(WaitLimits { until, deadline: None }));
+        Ok(TcpSocket { tcp: Arc::new(tcp), waits, silence: Silence::new(silence) })
     }
 
-    fn waits(&self) -> MutexGuard<'_, Waits> {
+    fn waits(&self) -> MutexGuard<'_, WaitLimits> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ impl Socket {
                 return Err(e.into_io());
             }
             if waits.deadline.is_some_and(|d| Instant::now() >= d) {
-                return Err(Error::new(Kind::Cut, "no answer in time").into_io());
+                return Err(Error::new(ErrorKind::Cut, "no answer in time").into_io());
             }
             drop(waits);
             if let Some(e) = self.silence.over(begun) {
@@ -123,13 +123,13 @@ impl Socket {
     }
 }
 
-impl Read for Socket {
+impl Read for TcpSocket {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.patient(|mut tcp| tcp.read(to))
     }
 }
 
-impl Write for Socket {
+impl Write for TcpSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.patient(|mut tcp| tcp.write(bytes))
     }
@@ -157,5 +157,5 @@ fn no_congestion(name: &str) -> Error {
         let e = narrows_base::SpecError::unknown("congestion control", &shown(&short), &known);
         format!("tcp+{}: {e} (of this kernel)", shown(&short))
     };
-    Error::new(Kind::Input, line)
+    Error::new(ErrorKind::Input, line)
 }

@@ -1,10 +1,10 @@
 //! The keys of both ends, from a handshake between them.
 
 use narrows_transport::streams::Side;
-use narrows_wire::hostile::Peer;
+use narrows_wire::hostile::HostilePeer;
 use narrows_wire::{
-    ApplicationProtocols, ClientHandshake, ConnectionId, Cookie, Established, Hello, Packet,
-    Params, ServerHandshake, StaticKey, Suite,
+    ApplicationProtocols, ClientHandshake, ConnectionId, Cookie, Established, Hello, Params,
+    ParsedPacket, ServerHandshake, StaticKey, Suite,
 };
 
 /// Application protocol of the client and the server.
@@ -29,7 +29,7 @@ pub fn permits() -> Params {
 }
 
 /// Both ends after a handshake; the tested end has this side.
-pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer) {
+pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, HostilePeer) {
     let params = |is_tried| match is_tried {
         true => Params { controller: label.into(), ..hello.clone() },
         false => Params { controller: label.into(), ..permits() },
@@ -40,14 +40,18 @@ pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer)
     let (suite, cookie) = (Suite::ChaCha20Poly1305, Cookie([0; 36]));
     let mut client =
         ClientHandshake::new(suite, [0; 16], &cookie, &key(1), [3; 32]).expect("a START");
-    let Ok(Packet::Start(start)) = Packet::read(client.start()) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(client.start()) else {
+        panic!("no START")
+    };
     let server = ServerHandshake::new(&start, &key(2), [4; 32], &hello(2, !is_client));
     let mut server = server.expect("a START-ECHO");
-    let Ok(Packet::StartEcho(echo)) = Packet::read(server.start_echo()) else { panic!("no echo") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(server.start_echo()) else {
+        panic!("no echo")
+    };
     let (client, finish) =
         client.on_start_echo(&echo, &hello(1, is_client), |_| true).expect("an answer");
-    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let Ok(ParsedPacket::Finish(finish)) = ParsedPacket::read(&finish) else { panic!("no FINISH") };
     let server = server.on_finish(&finish).expect("a FINISH");
     let (tried, other) = if is_client { (client, server) } else { (server, client) };
-    (tried, Peer::new(other, !is_client))
+    (tried, HostilePeer::new(other, !is_client))
 }

@@ -12,7 +12,7 @@ const FUNCTION_TYPE: u32 = 13;
 
 /// A member of a type.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct BtfMember {
     /// Its number, which is how bpf(2) names it.
     pub index: u32,
     /// Bytes from the start of the type.
@@ -32,12 +32,12 @@ pub struct OpsLayout {
     pub value_size: usize,
     /// Where the ops are in it.
     pub data: usize,
-    members: Vec<(String, Member)>,
+    members: Vec<(String, BtfMember)>,
 }
 
 impl OpsLayout {
     /// The member of that name.
-    pub fn member(&self, name: &str) -> Option<&Member> {
+    pub fn member(&self, name: &str) -> Option<&BtfMember> {
         self.members.iter().find(|(n, _)| n == name).map(|(_, m)| m)
     }
 
@@ -131,14 +131,14 @@ impl<'a> Types<'a> {
         };
         (1..u32::try_from(self.starts.len()).ok()?).find(is_it)
     }
-    fn members(&self, number: u32) -> Option<Vec<(String, Member)>> {
+    fn members(&self, number: u32) -> Option<Vec<(String, BtfMember)>> {
         let t = self.at(number)?;
         (0..t.count)
             .map(|i| {
                 let at = t.rest + i * 12;
                 let bits = self.word(at + 8)?;
                 let bits = if t.has_bit_fields { bits & 0x00ff_ffff } else { bits };
-                let member = Member {
+                let member = BtfMember {
                     index: u32::try_from(i).ok()?,
                     offset: bits as usize / 8,
                     arguments: self.arguments(self.word(at + 4)?),

@@ -34,9 +34,9 @@ const OPERATIONS: [&str; 7] =
 /// Longest name, without its final zero.
 pub const MAX_NAME: usize = 15;
 
-/// Type of a program.
+/// Where the kernel calls a program.
 #[derive(Clone, Copy, Debug)]
-enum Use {
+enum ProgramType {
     /// Member of the operations with that type number.
     Operation { ops: u32, member: u32 },
     /// Attached to a cgroup.
@@ -67,7 +67,7 @@ impl TestProgram {
 
 /// Handle of a congestion control in the kernel's list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Registered {
+enum RegisteredControl {
     /// A descriptor: it vanishes with its last holder.
     ByLink,
     /// The map's own element: it stays until that is deleted.
@@ -76,7 +76,7 @@ enum Registered {
 
 /// The programs, fitted to this kernel, with their maps.
 #[derive(Debug)]
-pub struct Programs {
+pub struct BpfPrograms {
     object: Object,
     layout: OpsLayout,
     maps: BTreeMap<String, OwnedFd>,
@@ -115,17 +115,17 @@ fn name_of(text: &str) -> [c_char; 16] {
     name
 }
 
-impl Programs {
+impl BpfPrograms {
     /// Reads the object and fits it to this kernel; makes the maps.
     ///
     /// # Errors
     /// A kernel without BTF or eBPF congestion controls; missing rights.
-    pub fn prepare() -> Result<Programs, Error> {
-        Programs::prepare_with(RING_BYTES)
+    pub fn prepare() -> Result<BpfPrograms, Error> {
+        BpfPrograms::prepare_with(RING_BYTES)
     }
 
     /// With a ring of `ring_bytes` bytes, a power of two of whole pages.
-    pub(crate) fn prepare_with(ring_bytes: usize) -> Result<Programs, Error> {
+    pub(crate) fn prepare_with(ring_bytes: usize) -> Result<BpfPrograms, Error> {
         let bytes = std::fs::read(btf::PATH).map_err(|_| Error::NoBtf)?;
         let layout = OpsLayout::read(&bytes)?;
         let kernel = Btf::from_sys_fs().map_err(|_| Error::DamagedBtf)?;
@@ -143,14 +143,14 @@ impl Programs {
         let places =
             definitions.iter().map(|(name, map)| (name.as_str(), maps[name].as_raw_fd(), map));
         object.relocate_maps(places, &HashSet::new()).map_err(|e| Error::Object(e.to_string()))?;
-        Ok(Programs { object, layout, maps, ring_bytes })
+        Ok(BpfPrograms { object, layout, maps, ring_bytes })
     }
 
     fn map(&self, name: &str) -> Result<&OwnedFd, Error> {
         self.maps.get(name).ok_or_else(|| Error::Object(format!("no map '{name}'")))
     }
 
-    fn program(&self, name: &str, purpose: Use) -> Result<OwnedFd, Error> {
+    fn program(&self, name: &str, purpose: ProgramType) -> Result<OwnedFd, Error> {
         let function = self.object.functions.values().find(|f| f.name == name);
         let function = function.ok_or_else(|| Error::Object(format!("no program '{name}'")))?;
         load_program(name, &function.instructions, purpose)
@@ -166,14 +166,14 @@ impl Programs {
 
     /// With `places` slots rather than the default number.
     pub(crate) fn register_with(&self, name: &str, places: u32) -> Result<Loaded, Error> {
-        self.register_as(name, places, "nw", Registered::ByLink)
+        self.register_as(name, places, "nw", RegisteredControl::ByLink)
     }
 
     /// Registers a congestion control that is wholly inside the kernel. One that is `lasting` needs no process: it
     /// stays until [`unregister`].
     ///
     /// # Errors
-    /// As [`register`](Programs::register).
+    /// As [`register`](BpfPrograms::register).
     pub fn register_native(
         &self,
         name: &str,
@@ -181,7 +181,7 @@ impl Programs {
         lasting: bool,
     ) -> Result<Loaded, Error> {
         self.fill(native)?;
-        let how = if lasting { Registered::ByMap } else { Registered::ByLink };
+        let how = if lasting { RegisteredControl::ByMap } else { RegisteredControl::ByLink };
         self.register_as(name, SLOTS as u32, "nw_stpd", how)
     }
 
@@ -200,7 +200,7 @@ impl Programs {
         name: &str,
         places: u32,
         begin: &str,
-        how: Registered,
+        how: RegisteredControl,
     ) -> Result<Loaded, Error> {
         if std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
             .is_ok_and(|known| known.split_whitespace().any(|k| k == name))
@@ -222,7 +222,7 @@ impl Programs {
             let own = format!("{begin}_{form}");
             let is_own = self.object.functions.values().any(|f| f.name == own);
             let form = if is_own { own } else { format!("nw_{form}") };
-            let purpose = Use::Operation { ops: self.layout.ops, member: member.index };
+            let purpose = ProgramType::Operation { ops: self.layout.ops, member: member.index };
             let program = self.program(&form, purpose)?;
             let at = self.layout.data + member.offset;
             put(&mut value, at, &u64::from(number(&program)).to_ne_bytes())?;
@@ -239,8 +239,8 @@ impl Programs {
         };
         set(&ops, Some(0), &value).map_err(refused)?;
         let link = match how {
-            Registered::ByLink => Some(link(&ops, None).map_err(refused)?),
-            Registered::ByMap => None,
+            RegisteredControl::ByLink => Some(link(&ops, None).map_err(refused)?),
+            RegisteredControl::ByMap => None,
         };
         let mapping = |e: io::Error| Error::from_kernel("mapping the programs' memory", &e);
         let (slots, control) = (self.map("slots")?, self.map("control")?);
@@ -256,7 +256,7 @@ impl Programs {
         })
     }
 
-    fn ops_map(&self, name: &str, how: Registered) -> Result<OwnedFd, Error> {
+    fn ops_map(&self, name: &str, how: RegisteredControl) -> Result<OwnedFd, Error> {
         let btf = any_btf()?;
         let mut attr = attributes();
         attr.__bindgen_anon_1 = aya_obj::generated::bpf_attr__bindgen_ty_1 {
@@ -264,7 +264,7 @@ impl Programs {
             key_size: 4,
             value_size: u32::try_from(self.layout.value_size).map_err(|_| Error::DamagedBtf)?,
             max_entries: 1,
-            map_flags: if how == Registered::ByLink { BY_LINK } else { 0 },
+            map_flags: if how == RegisteredControl::ByLink { BY_LINK } else { 0 },
             map_name: name_of(name),
             btf_fd: number(&btf),
             btf_vmlinux_value_type_id: self.layout.value,
@@ -280,7 +280,7 @@ impl Programs {
     #[cfg(test)]
     pub(crate) fn test_program(&self, name: &str, native: &Native) -> Result<TestProgram, Error> {
         self.fill(native)?;
-        Ok(TestProgram { program: self.program(name, Use::Test)? })
+        Ok(TestProgram { program: self.program(name, ProgramType::Test)? })
     }
 
     /// Lets every new connection of a cgroup have the congestion control of that name.
@@ -291,7 +291,7 @@ impl Programs {
         let mut text = [0; 16];
         put(&mut text, 0, &name.as_bytes()[..name.len().min(MAX_NAME)])?;
         update(self.map("chosen")?, Some(0), &text)?;
-        let program = self.program("nw_choose", Use::SockOps)?;
+        let program = self.program("nw_choose", ProgramType::SockOps)?;
         let link = link(&program, Some(cgroup))
             .map_err(|e| Error::from_kernel("choosing it for the command's cgroup", &e))?;
         Ok(Chooser { _link: link })
@@ -397,20 +397,24 @@ fn put(value: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn load_program(name: &str, instructions: &[bpf_insn], purpose: Use) -> Result<OwnedFd, Error> {
+fn load_program(
+    name: &str,
+    instructions: &[bpf_insn],
+    purpose: ProgramType,
+) -> Result<OwnedFd, Error> {
     let mut log = vec![0_u8; 1 << 20];
     let mut attr = attributes();
     let program = |attr: &mut bpf_attr| {
         let (kind, target, member) = match purpose {
-            Use::Operation { ops, member } => {
+            ProgramType::Operation { ops, member } => {
                 (bpf_prog_type::BPF_PROG_TYPE_STRUCT_OPS, ops, member)
             }
-            Use::SockOps => {
+            ProgramType::SockOps => {
                 let attach = bpf_attach_type::BPF_CGROUP_SOCK_OPS as u32;
                 (bpf_prog_type::BPF_PROG_TYPE_SOCK_OPS, 0, attach)
             }
             #[cfg(test)]
-            Use::Test => {
+            ProgramType::Test => {
                 // Programs of this type must be allowed to sleep.
                 attr.__bindgen_anon_3.prog_flags = 1 << 4;
                 (bpf_prog_type::BPF_PROG_TYPE_SYSCALL, 0, 0)

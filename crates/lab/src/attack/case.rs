@@ -1,7 +1,7 @@
 //! A case: a network with impairments, how it is drawn, changed and written.
 
 use narrows_base::{Duration, Rate, random::RandomStream};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_scenario::scenario::Scheduled;
 use narrows_scenario::values;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const NEIGHBOURS: [&str; 3] = ["cubic", "reno", "bbr"];
 
 /// A change at a third of the run.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Event {
+pub enum AttackChange {
     /// The rate is multiplied.
     RateStep(f64),
     /// The one-way delay is multiplied: a handover.
@@ -51,7 +51,7 @@ pub struct Case {
     /// Rate of the return path over the rate.
     pub back: Option<f64>,
     /// A change during the run.
-    pub event: Option<Event>,
+    pub event: Option<AttackChange>,
     /// Competitors: protocol and number of flows.
     pub against: Option<(&'static str, usize)>,
     /// Protocol of a flow in the reverse direction.
@@ -72,11 +72,11 @@ fn neighbour(random: &mut RandomStream) -> &'static str {
     NEIGHBOURS[(random.bits() % NEIGHBOURS.len() as u64) as usize]
 }
 
-fn event(random: &mut RandomStream) -> Event {
+fn event(random: &mut RandomStream) -> AttackChange {
     match random.bits() % 3 {
-        0 => Event::RateStep(between(random, STEP)),
-        1 => Event::DelayStep(between(random, (0.2, 5.0))),
-        _ => Event::Outage(between(random, (0.2, 3.0))),
+        0 => AttackChange::RateStep(between(random, STEP)),
+        1 => AttackChange::DelayStep(between(random, (0.2, 5.0))),
+        _ => AttackChange::Outage(between(random, (0.2, 3.0))),
     }
 }
 
@@ -177,7 +177,9 @@ impl Case {
         }
         self.jitter_s.as_mut().into_iter().chain(&mut self.back).for_each(of);
         match &mut self.event {
-            Some(Event::RateStep(x) | Event::DelayStep(x) | Event::Outage(x)) => of(x),
+            Some(
+                AttackChange::RateStep(x) | AttackChange::DelayStep(x) | AttackChange::Outage(x),
+            ) => of(x),
             None => {}
         }
         self
@@ -215,26 +217,26 @@ impl Case {
     /// The scheduled changes of a run.
     pub fn changes(&self, duration: Duration) -> Vec<Scheduled> {
         let at = Duration::from_nanos(duration.as_nanos() / 3);
-        let on = |link: &str, at: Duration, change: Change| Scheduled {
+        let on = |link: &str, at: Duration, change: LinkChange| Scheduled {
             at,
             link: link.into(),
             change,
             line: 0,
         };
-        let both = |change: &dyn Fn() -> Change| {
+        let both = |change: &dyn Fn() -> LinkChange| {
             vec![on("bottleneck", at, change()), on("bottleneck.back", at, change())]
         };
         match self.event {
             None => Vec::new(),
-            Some(Event::RateStep(factor)) => {
+            Some(AttackChange::RateStep(factor)) => {
                 let rate = Rate::from_bps_f64((self.rate_bps * factor).clamp(50e3, 500e6));
-                vec![on("bottleneck", at, Change::Rate(rate))]
+                vec![on("bottleneck", at, LinkChange::Rate(rate))]
             }
-            Some(Event::DelayStep(factor)) => {
+            Some(AttackChange::DelayStep(factor)) => {
                 let delay = Duration::from_secs_f64(self.delay_s * factor);
-                both(&|| Change::Delay(delay))
+                both(&|| LinkChange::Delay(delay))
             }
-            Some(Event::Outage(seconds)) => {
+            Some(AttackChange::Outage(seconds)) => {
                 let everything = narrows_link::LossSpec::parse_all("100%").unwrap_or_default();
                 let usual = self.loss.map_or_else(Vec::new, |_| {
                     let link = self.link();
@@ -247,10 +249,10 @@ impl Case {
                 });
                 let over = at + Duration::from_secs_f64(seconds);
                 vec![
-                    on("bottleneck", at, Change::Loss(everything.clone())),
-                    on("bottleneck.back", at, Change::Loss(everything)),
-                    on("bottleneck", over, Change::Loss(usual)),
-                    on("bottleneck.back", over, Change::Loss(Vec::new())),
+                    on("bottleneck", at, LinkChange::Loss(everything.clone())),
+                    on("bottleneck.back", at, LinkChange::Loss(everything)),
+                    on("bottleneck", over, LinkChange::Loss(usual)),
+                    on("bottleneck.back", over, LinkChange::Loss(Vec::new())),
                 ]
             }
         }
@@ -259,7 +261,7 @@ impl Case {
     /// Share of the run's capacity without the outage.
     pub fn open_share(&self, duration_s: f64) -> f64 {
         match self.event {
-            Some(Event::Outage(seconds)) => 1.0 - (seconds / duration_s).min(1.0),
+            Some(AttackChange::Outage(seconds)) => 1.0 - (seconds / duration_s).min(1.0),
             _ => 1.0,
         }
     }
@@ -267,11 +269,11 @@ impl Case {
     /// Names of its impairments: cases of the same kind are one finding.
     pub fn kind(&self) -> Vec<&'static str> {
         let event = self.event.map(|e| match e {
-            Event::RateStep(f) if f < 1.0 => "rate falls",
-            Event::RateStep(_) => "rate rises",
-            Event::DelayStep(f) if f < 1.0 => "delay falls",
-            Event::DelayStep(_) => "delay rises",
-            Event::Outage(_) => "outage",
+            AttackChange::RateStep(f) if f < 1.0 => "rate falls",
+            AttackChange::RateStep(_) => "rate rises",
+            AttackChange::DelayStep(f) if f < 1.0 => "delay falls",
+            AttackChange::DelayStep(_) => "delay rises",
+            AttackChange::Outage(_) => "outage",
         });
         let there = [
             self.loss.map(|(_, burst)| if burst > 1.0 { "bursts of loss" } else { "loss" }),
@@ -290,13 +292,13 @@ impl Case {
     pub fn describe(&self) -> String {
         let mut text = self.link();
         match self.event {
-            Some(Event::RateStep(f)) => {
+            Some(AttackChange::RateStep(f)) => {
                 let _ = write!(text, "; rate x {f} at a third of the run");
             }
-            Some(Event::DelayStep(f)) => {
+            Some(AttackChange::DelayStep(f)) => {
                 let _ = write!(text, "; delay x {f} at a third of the run");
             }
-            Some(Event::Outage(s)) => {
+            Some(AttackChange::Outage(s)) => {
                 let _ = write!(text, "; an outage of {s} s at a third of the run");
             }
             None => {}
@@ -332,7 +334,7 @@ fn two_figures(x: f64) -> f64 {
 mod tests {
     use super::*;
     use narrows_base::RandomKey;
-    use narrows_scenario::link::Link;
+    use narrows_scenario::link::BottleneckLink;
     use std::path::Path;
 
     #[test]
@@ -341,7 +343,7 @@ mod tests {
         for _ in 0..300 {
             let case = Case::draw(&mut random);
             let case = if random.chance(0.5) { case.changed(&mut random) } else { case };
-            let link = Link::parse(&case.link(), Path::new(""));
+            let link = BottleneckLink::parse(&case.link(), Path::new(""));
             assert!(link.is_ok(), "{}: {:?}", case.link(), link.err());
         }
     }
@@ -349,9 +351,9 @@ mod tests {
     #[test]
     fn the_usual_losses_come_back_after_an_outage() {
         for (loss, text) in [(0.02, 1.0), (0.02, 4.0)].map(|l| (Some(l), l)) {
-            let case = Case { loss, event: Some(Event::Outage(1.0)), ..Case::plain() };
+            let case = Case { loss, event: Some(AttackChange::Outage(1.0)), ..Case::plain() };
             let changes = case.changes(Duration::from_secs(9));
-            let Change::Loss(after) = &changes[2].change else { panic!() };
+            let LinkChange::Loss(after) = &changes[2].change else { panic!() };
             assert_eq!(after.len(), 1, "{text:?}");
             assert_eq!(changes[2].at, Duration::from_secs(4));
         }

@@ -1,8 +1,8 @@
 //! Simplifies a case: removes impairments that it does not need, and rounds its figures.
 
 use super::case::Case;
-use super::{Attack, Found};
-use crate::execute::Control;
+use super::{Attack, Finding};
+use crate::execute::RunControl;
 
 /// A simpler case must keep this share of the badness above 1.
 const KEEPS: f64 = 0.85;
@@ -13,9 +13,9 @@ const KEEPS: f64 = 0.85;
 /// An error of the simulator.
 pub fn simplify(
     a: &Attack,
-    found: &mut Found,
+    found: &mut Finding,
     seeds: (u64, u32),
-    control: &Control<'_>,
+    control: &RunControl<'_>,
 ) -> Result<usize, String> {
     let least = 1.0 + KEEPS * (found.badness - 1.0);
     let mut cases = 0;

@@ -1,6 +1,6 @@
 //! Measures of frames: sums over the flows that have frames, NaN without such flows.
 
-use super::{OneFlow, View};
+use super::{FlowInputs, GroupInputs};
 use narrows_sim::{FrameResult, Histogram};
 
 /// A quantile of frame delays in seconds.
@@ -9,13 +9,13 @@ pub(super) fn delay(delays: &Histogram, quantile: f64) -> f64 {
 }
 
 /// For one flow.
-pub(super) fn of_one(flow: &OneFlow<'_>, of: fn(&FrameResult) -> f64) -> f64 {
+pub(super) fn of_one(flow: &FlowInputs<'_>, of: fn(&FrameResult) -> f64) -> f64 {
     flow.frames.as_deref().map_or(f64::NAN, of)
 }
 
 /// The sum over the group's flows of one figure over that of another.
 pub(super) fn share(
-    view: &View<'_>,
+    view: &GroupInputs<'_>,
     of: fn(&FrameResult) -> f64,
     over: fn(&FrameResult) -> f64,
 ) -> f64 {

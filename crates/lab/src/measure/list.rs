@@ -1,8 +1,8 @@
 //! The list of measures: it drives JSON, CSV, the table, the report and the documentation.
 
 use super::{
-    Better, Measure, OneFlow, View, completion, cov, flow_loss_events, frames, limited, mean,
-    mean_roughness, one_roughness, ratio,
+    Better, FlowInputs, GroupInputs, Measure, completion, cov, flow_loss_events, frames, limited,
+    mean, mean_roughness, one_roughness, ratio,
 };
 
 use crate::stats;
@@ -566,8 +566,8 @@ pub const MEASURES: &[Measure] = &[
 /// A measure of variation: name, title, description; for a group and for a flow.
 const fn roughness(
     [name, title, doc]: [&'static str; 3],
-    of: fn(&View<'_>) -> f64,
-    one: fn(&OneFlow<'_>, f64) -> f64,
+    of: fn(&GroupInputs<'_>) -> f64,
+    one: fn(&FlowInputs<'_>, f64) -> f64,
 ) -> Measure {
     let (better, per_flow) = (Better::Less, Some(one));
     Measure { name, title, unit: "ratio", doc, better, competition: false, of, per_flow }

@@ -3,7 +3,7 @@
 use crate::compare::Question;
 use crate::measure::{self, Better};
 use narrows_base::{Duration, SpecError};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_scenario::Scenario;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
@@ -43,7 +43,7 @@ pub const NOT_SIMULATED: [(&str, &str, &str); 5] = [
 
 /// A measure of a group of flows.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub struct CriterionMeasure {
     /// Description for tables.
     pub title: &'static str,
     /// Group of flows: 0 is the controller's, 1 the others.
@@ -56,7 +56,7 @@ pub struct Figure {
     pub(super) less: bool,
 }
 
-impl Figure {
+impl CriterionMeasure {
     /// Which direction is better.
     pub fn more_is_better(&self) -> bool {
         !self.less && measure::find(self.measure).is_none_or(|m| m.better != Better::Less)
@@ -83,11 +83,11 @@ impl Figure {
     }
 }
 
-pub(super) const fn own(title: &'static str, measure: &'static str) -> Figure {
-    Figure { title, group: 0, measure, per_second: false, less: false }
+pub(super) const fn own(title: &'static str, measure: &'static str) -> CriterionMeasure {
+    CriterionMeasure { title, group: 0, measure, per_second: false, less: false }
 }
-pub(super) const fn others(title: &'static str, measure: &'static str) -> Figure {
-    Figure { group: 1, ..own(title, measure) }
+pub(super) const fn others(title: &'static str, measure: &'static str) -> CriterionMeasure {
+    CriterionMeasure { group: 1, ..own(title, measure) }
 }
 
 /// A network, and its figures.
@@ -98,9 +98,9 @@ pub struct Criterion {
     /// Description of the network.
     pub what: String,
     /// The figures to measure on it.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<CriterionMeasure>,
     question: Question,
-    changes: Vec<(Duration, Change, bool)>,
+    changes: Vec<(Duration, LinkChange, bool)>,
     second: Second,
 }
 
@@ -187,17 +187,22 @@ impl Criterion {
         self.question.duration = Duration::from_secs(until);
         self
     }
-    pub(super) fn change(mut self, at_s: u64, change: Change) -> Criterion {
+    pub(super) fn change(mut self, at_s: u64, change: LinkChange) -> Criterion {
         self.changes.push((Duration::from_secs(at_s), change, false));
         self
     }
-    pub(super) fn change_both(mut self, at_s: u64, change: Change) -> Criterion {
+    pub(super) fn change_both(mut self, at_s: u64, change: LinkChange) -> Criterion {
         self.changes.push((Duration::from_secs(at_s), change, true));
         self
     }
 }
 
-pub(super) fn on(section: &'static str, what: &str, link: &str, figures: &[Figure]) -> Criterion {
+pub(super) fn on(
+    section: &'static str,
+    what: &str,
+    link: &str,
+    figures: &[CriterionMeasure],
+) -> Criterion {
     let question = Question {
         link: link.into(),
         duration: Duration::from_secs(30),

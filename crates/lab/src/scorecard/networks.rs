@@ -1,16 +1,16 @@
 //! The networks of each section, and their figures.
 
-use super::criteria::{Criterion, Figure, on, others, own};
+use super::criteria::{Criterion, CriterionMeasure, on, others, own};
 use crate::compare::source;
 use narrows_base::{Duration, Rate};
-use narrows_link::{Change, LossSpec};
+use narrows_link::{LinkChange, LossSpec};
 
-const GOODPUT: Figure = own("goodput", "goodput_bps");
-const RTT: Figure = own("mean RTT", "rtt_s_mean");
-const DROPS: Figure = own("dropped by the queue", "queue_loss_rate");
-const THEIRS: Figure = others("the others' goodput", "goodput_bps");
-const THEIR_RTT: Figure = others("their mean RTT", "rtt_s_mean");
-const THEIR_DROPS: Figure = others("dropped of theirs", "queue_loss_rate");
+const GOODPUT: CriterionMeasure = own("goodput", "goodput_bps");
+const RTT: CriterionMeasure = own("mean RTT", "rtt_s_mean");
+const DROPS: CriterionMeasure = own("dropped by the queue", "queue_loss_rate");
+const THEIRS: CriterionMeasure = others("the others' goodput", "goodput_bps");
+const THEIR_RTT: CriterionMeasure = others("their mean RTT", "rtt_s_mean");
+const THEIR_DROPS: CriterionMeasure = others("dropped of theirs", "queue_loss_rate");
 
 /// The default link.
 const LINK: &str = "20Mbit/s,25ms,queue=1bdp";
@@ -30,12 +30,13 @@ pub fn all() -> Result<Vec<Criterion>, String> {
 /// Section 5.1.
 fn alone() -> Result<Vec<Criterion>, String> {
     let dead = LossSpec::parse_all("100%").map_err(|e| e.to_string())?;
-    let sent = Figure { per_second: true, less: true, ..own("packets sent", "sent_packets") };
+    let sent =
+        CriterionMeasure { per_second: true, less: true, ..own("packets sent", "sent_packets") };
     let file = |size: &str| source(&format!("transfer(size={size})")).map_err(|e| e.to_string());
     let completion = own("completion", "completion_s");
     let mut list = vec![
         on("5.1.1", "a dead path: from 3 s after it died", LINK, &[sent])
-            .change_both(10, Change::Loss(dead))
+            .change_both(10, LinkChange::Loss(dead))
             .seconds(13, 43),
         on(
             "5.1.1",
@@ -180,7 +181,7 @@ fn paths() -> Result<Vec<Criterion>, String> {
         "20Mbit/s,25ms,queue=1bdp,jitter=20ms",
         &[GOODPUT, RTT],
     ));
-    let delay = |ms| Change::Delay(Duration::from_millis(ms));
+    let delay = |ms| LinkChange::Delay(Duration::from_millis(ms));
     list.push(
         on(
             "7.2",
@@ -224,7 +225,7 @@ fn paths() -> Result<Vec<Criterion>, String> {
 
 /// Section 7.7.
 fn events() -> Result<Vec<Criterion>, String> {
-    let rate = |mbps: f64| Change::Rate(Rate::from_bps_f64(mbps * 1e6));
+    let rate = |mbps: f64| LinkChange::Rate(Rate::from_bps_f64(mbps * 1e6));
     let list = vec![
         on("7.7", "from 20 to 2 Mbit/s at 10 s, the 10 s after", LINK, &[RTT, DROPS])
             .change(10, rate(2.0))

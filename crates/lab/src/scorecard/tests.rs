@@ -5,9 +5,9 @@ fn scorecard(protocol: &str, section: &str) -> Scorecard {
     Scorecard { protocol: protocol.into(), seeds: 3, seed: 1, section: Some(section.into()) }
 }
 
-fn measure(scorecard: &Scorecard) -> Vec<Row> {
+fn measure(scorecard: &Scorecard) -> Vec<ScorecardRow> {
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &|_| {}, jobs: 2 };
+    let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 2 };
     scorecard.measure(&control).unwrap().unwrap()
 }
 
@@ -65,7 +65,7 @@ fn a_difference_counts_beyond_its_interval_and_a_twentieth() {
 #[test]
 fn what_is_not_there_is_said() {
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &|_| {}, jobs: 1 };
+    let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 1 };
     let e = scorecard("rrtp", "9").measure(&control).unwrap_err();
     assert!(e.contains("'9'") && e.contains("5.1.1"), "{e}");
     let e = scorecard("vegsa", "5.1.2").measure(&control).unwrap_err();

@@ -6,9 +6,11 @@ use narrows_base::SpecError;
 use narrows_base::spec::nearest;
 use narrows_scenario::families;
 use narrows_scenario::keys::{self, LINK_KEYS, REVERSE};
-use narrows_scenario::link::Link;
+use narrows_scenario::link::BottleneckLink;
 use narrows_scenario::scenario::Scenario;
-use narrows_scenario::scenario_file::{self, Target, Template, split_key, taken, with_parameter};
+use narrows_scenario::scenario_file::{
+    self, Template, TemplateTarget, split_key, taken, with_parameter,
+};
 use narrows_scenario::timeline::Timeline;
 use narrows_scenario::values;
 use std::path::Path;
@@ -32,7 +34,7 @@ pub enum Base {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Knob {
     /// A value in a scenario file.
-    File(Target),
+    File(TemplateTarget),
     /// A key of the link, and a parameter in its value.
     Link(String, Option<String>),
     /// A flag of `compare`, and a parameter in its value.
@@ -180,7 +182,7 @@ fn of_link(question: &Question, values: &[(&Knob, &str)]) -> Result<Scenario, Sp
 
 /// The link's own value of a key.
 fn own(link: &str, key: &str, folder: &Path) -> Result<String, SpecError> {
-    let link = Link::parse(link, folder)?;
+    let link = BottleneckLink::parse(link, folder)?;
     let (way, bare) = match key.strip_prefix(REVERSE) {
         Some(bare) => (&link.back, bare),
         None => (&link.forward, key),

@@ -3,10 +3,10 @@
 //! The largest runs come first, so that all cores finish at about the same time; each run is a task of its own. Results
 //! do not depend on the number of jobs.
 
-use super::found::{Found, SUMMED, interval};
+use super::found::{SUMMED, StoredResult, interval};
 use super::grid::{Grid, MAX_RUNS};
-use super::journal::{Journal, Part};
-use super::key::Key;
+use super::journal::{Journal, SweepPart};
+use super::key::RunKey;
 use crate::measure::MEASURES;
 use narrows_base::SpecError;
 use narrows_scenario::plan::Plan;
@@ -21,8 +21,8 @@ pub const MAX_TRACES: usize = 1024;
 /// Limit on the numbers of all traces together.
 const MAX_SAMPLES: usize = 1_100_000;
 
-/// A checked sweep.
-pub struct Sweep {
+/// A sweep of which every point can be run.
+pub struct CheckedSweep {
     /// The parameters and their values.
     pub grid: Grid,
     /// First seed.
@@ -45,7 +45,7 @@ pub struct Sweep {
 #[derive(Clone, Debug)]
 pub struct Point {
     /// Key of its runs in the journal, without the seed.
-    pub key: Key,
+    pub key: RunKey,
     /// Amount of work of a run.
     pub work: f64,
     /// Per group: protocol and number of flows.
@@ -53,10 +53,10 @@ pub struct Point {
 }
 
 /// Finished runs: `runs[point][seed]` is `None` if it was interrupted.
-pub type Runs = Vec<Vec<Option<Found>>>;
+pub type Runs = Vec<Vec<Option<StoredResult>>>;
 
 /// How a caller observes and stops the work.
-pub struct Control<'a> {
+pub struct SweepControl<'a> {
     /// Set from any thread: present runs are interrupted, finished ones are kept.
     pub stop: &'a AtomicBool,
     /// Called with the finished fraction and the number of finished points, from any thread.
@@ -64,15 +64,15 @@ pub struct Control<'a> {
     /// Number of threads.
     pub jobs: usize,
     /// This program's part of the runs, if several programs share them.
-    pub part: Option<Part>,
+    pub part: Option<SweepPart>,
 }
 
-impl Sweep {
+impl CheckedSweep {
     /// Checks every point.
     ///
     /// # Errors
     /// The first point that cannot be run, with the reason; too many runs.
-    pub fn new(grid: Grid, seed: u64, seeds: u32) -> Result<Sweep, SpecError> {
+    pub fn new(grid: Grid, seed: u64, seeds: u32) -> Result<CheckedSweep, SpecError> {
         let runs = grid.points().saturating_mul(seeds as usize);
         if runs > MAX_RUNS {
             return Err(SpecError::new(format!(
@@ -94,14 +94,14 @@ impl Sweep {
                 (plan.protocol(g, 0).label().to_string(), f.count)
             };
             points.push(Point {
-                key: Key::of(&plan),
+                key: RunKey::of(&plan),
                 work: plan.work(),
                 groups: flows.iter().enumerate().map(told).collect(),
             });
         }
         let samples = points.len() * (groups.len() + 2) * super::found::SAMPLES as usize;
         let traced = points.len() <= MAX_TRACES && samples <= MAX_SAMPLES;
-        Ok(Sweep { grid, seed, seeds, first, points, groups, competes, traced })
+        Ok(CheckedSweep { grid, seed, seeds, first, points, groups, competes, traced })
     }
 
     /// The default group of tables: the first that competes, or the first.
@@ -115,7 +115,7 @@ impl Sweep {
         MEASURES.iter().position(|m| m.name == name).unwrap_or(0)
     }
     /// A run's key in the journal.
-    pub fn key(&self, point: usize, seed: usize) -> Key {
+    pub fn key(&self, point: usize, seed: usize) -> RunKey {
         self.points[point].key.with_seed(self.seed.wrapping_add(seed as u64))
     }
     /// Whether a run has time series.
@@ -124,7 +124,7 @@ impl Sweep {
     }
 
     /// The runs that are already in the journal.
-    pub fn known(&self, mut journal: BTreeMap<Key, Found>) -> Runs {
+    pub fn known(&self, mut journal: BTreeMap<RunKey, StoredResult>) -> Runs {
         let groups = self.groups.len();
         let mut one = |point, seed| {
             let mut found = journal.remove(&self.key(point, seed))?;
@@ -140,7 +140,7 @@ impl Sweep {
     }
 
     /// The missing runs, as points and numbers of seeds, those with the most work first.
-    pub fn missing(&self, runs: &Runs, part: Option<Part>) -> Vec<(usize, usize)> {
+    pub fn missing(&self, runs: &Runs, part: Option<SweepPart>) -> Vec<(usize, usize)> {
         let is_ours = |point: usize, seed: usize| {
             part.is_none_or(|part| part.has(point * self.seeds as usize + seed))
         };
@@ -164,7 +164,7 @@ impl Sweep {
         &self,
         runs: &mut Runs,
         journal: Journal,
-        control: &Control<'_>,
+        control: &SweepControl<'_>,
     ) -> Result<(), String> {
         self.execute_told(runs, journal, control, &|_, _| ())
     }
@@ -172,13 +172,13 @@ impl Sweep {
     /// The same; `found` is called with each run when it is finished, and its point, from any thread.
     ///
     /// # Errors
-    /// As [`execute`](Sweep::execute).
+    /// As [`execute`](CheckedSweep::execute).
     pub fn execute_told(
         &self,
         runs: &mut Runs,
         journal: Journal,
-        control: &Control<'_>,
-        found: &(dyn Fn(usize, &Found) + Sync),
+        control: &SweepControl<'_>,
+        found: &(dyn Fn(usize, &StoredResult) + Sync),
     ) -> Result<(), String> {
         let tell = found;
         let tasks = self.missing(runs, control.part);
@@ -190,7 +190,8 @@ impl Sweep {
         let complete = AtomicUsize::new(complete);
         let next = AtomicUsize::new(0);
         // Work done, journal, finished runs.
-        let kept: Mutex<Kept> = Mutex::new(Kept { done: 0.0, journal, finished: Vec::new() });
+        let kept: Mutex<SweepProgress> =
+            Mutex::new(SweepProgress { done: 0.0, journal, finished: Vec::new() });
         let failed: Mutex<Option<String>> = Mutex::new(None);
         let fail = |why: String| failed.lock().map(|mut f| *f = Some(why)).unwrap_or(());
         let halted =
@@ -237,7 +238,7 @@ impl Sweep {
         Ok(())
     }
 
-    fn one(&self, point: usize, seed: usize, stop: &AtomicBool) -> Result<Found, Halt> {
+    fn one(&self, point: usize, seed: usize, stop: &AtomicBool) -> Result<StoredResult, Halt> {
         let number = self.seed.wrapping_add(seed as u64);
         one(&self.grid, point, number, self.wants_trace(seed), stop)
     }
@@ -253,7 +254,7 @@ pub fn one(
     seed: u64,
     traced: bool,
     stop: &AtomicBool,
-) -> Result<Found, Halt> {
+) -> Result<StoredResult, Halt> {
     let mut plan = grid.plan(point).map_err(|e| Halt::Failed(e.to_string()))?;
     if traced {
         watch(&mut plan);
@@ -261,7 +262,7 @@ pub fn one(
     let network = plan.network(0, seed, traced);
     let mut go_on = |_| !stop.load(Ordering::Relaxed);
     match narrows_sim::run(&network, &mut go_on) {
-        Ok(result) => Ok(Found::keep(&plan, &result, traced)),
+        Ok(result) => Ok(StoredResult::keep(&plan, &result, traced)),
         Err(SimError::Interrupted) => Err(Halt::Interrupted),
         Err(e) => Err(Halt::Failed(format!("{}: {e}", grid.label(point)))),
     }
@@ -274,10 +275,10 @@ fn watch(plan: &mut Plan) {
     scenario.probe.flows = SUMMED;
 }
 
-struct Kept {
+struct SweepProgress {
     done: f64,
     journal: Journal,
-    finished: Vec<(usize, usize, Found)>,
+    finished: Vec<(usize, usize, StoredResult)>,
 }
 
 /// The reason why a run has no result.

@@ -1,10 +1,10 @@
 //! The stored result of one run: measures of every group and, for the first seed, time series.
 
-use crate::measure::{MEASURES, View};
+use crate::measure::{GroupInputs, MEASURES};
 use crate::response::Response;
 use narrows_base::Duration;
 use narrows_scenario::plan::Plan;
-use narrows_sim::{RunResult, Table};
+use narrows_sim::{RunResult, SeriesTable};
 use std::fmt::Write as _;
 
 /// Samples of a trace.
@@ -15,19 +15,19 @@ pub const SUMMED: usize = 1000;
 /// The stored result of one run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct StoredResult {
     /// The simulator's digest.
     pub digest: u64,
     /// Per group of the scenario: values of [`MEASURES`].
     pub groups: Vec<Vec<f64>>,
     /// Time series, for the first seed.
-    pub trace: Option<Trace>,
+    pub trace: Option<RunTrace>,
 }
 
 /// Samples at equal distances: per group its throughput in bit/s, then the queue and its largest length in packets at
 /// the first group's bottleneck.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
+pub struct RunTrace {
     /// Seconds between samples; the first one is at this time.
     pub step_s: f64,
     /// One line per group, then two for the queue; a line may be empty.
@@ -39,20 +39,21 @@ pub fn interval(duration: Duration) -> Duration {
     Duration::from_nanos((duration.as_nanos() / SAMPLES).max(10_000_000))
 }
 
-impl Found {
+impl StoredResult {
     /// Extracts the stored result.
-    pub fn keep(plan: &Plan, result: &RunResult, traced: bool) -> Found {
+    pub fn keep(plan: &Plan, result: &RunResult, traced: bool) -> StoredResult {
         let groups = (0..result.groups.len())
             .map(|group| {
                 let others = plan.others(group);
                 let link = &result.links[plan.bottleneck(group)];
                 let response = Response::of(plan, 0, result, group);
-                let view = View { run: result, group, link, others: &others, response: &response };
+                let view =
+                    GroupInputs { run: result, group, link, others: &others, response: &response };
                 MEASURES.iter().map(|m| (m.of)(&view)).collect()
             })
             .collect();
-        let trace = traced.then(|| Trace::of(plan, result));
-        Found { digest: result.digest, groups, trace }
+        let trace = traced.then(|| RunTrace::of(plan, result));
+        StoredResult { digest: result.digest, groups, trace }
     }
 
     /// As one line without spaces at its ends; all bits can be read back.
@@ -72,8 +73,8 @@ impl Found {
         out
     }
 
-    /// Reads the output of [`Found::line`]; `None` for another text.
-    pub fn parse(text: &str) -> Option<Found> {
+    /// Reads the output of [`StoredResult::line`]; `None` for another text.
+    pub fn parse(text: &str) -> Option<StoredResult> {
         let (run, trace) = match text.split_once(" | ") {
             Some((run, trace)) => (run, Some(trace)),
             None => (text, None),
@@ -93,10 +94,10 @@ impl Found {
                 if lines.len() != groups.len() + 2 {
                     return None;
                 }
-                Some(Trace { step_s, lines })
+                Some(RunTrace { step_s, lines })
             }
         };
-        Some(Found { digest, groups, trace })
+        Some(StoredResult { digest, groups, trace })
     }
 }
 
@@ -117,9 +118,9 @@ fn list(text: &str) -> Option<Vec<f64>> {
     text.split(',').map(|x| x.parse().ok()).collect()
 }
 
-impl Trace {
-    fn of(plan: &Plan, result: &RunResult) -> Trace {
-        let flows = |name: &str| -> Vec<&Table> {
+impl RunTrace {
+    fn of(plan: &Plan, result: &RunResult) -> RunTrace {
+        let flows = |name: &str| -> Vec<&SeriesTable> {
             result.series.iter().filter(|t| t.kind == "flow" && t.group == name).collect()
         };
         let mut lines: Vec<Vec<f64>> = Vec::new();
@@ -144,7 +145,7 @@ impl Trace {
         for value in lines.iter_mut().flatten() {
             *value = short(*value);
         }
-        Trace { step_s: interval(plan.scenario.duration).as_secs_f64(), lines }
+        RunTrace { step_s: interval(plan.scenario.duration).as_secs_f64(), lines }
     }
 }
 
@@ -165,20 +166,23 @@ mod tests {
     fn a_line_reads_back_to_the_last_bit() {
         let values = vec![0.1 + 0.2, f64::MIN_POSITIVE, 1e300, -0.0, 7.0];
         let mut group: Vec<f64> = values.into_iter().cycle().take(MEASURES.len()).collect();
-        let trace = Trace { step_s: 0.5, lines: vec![vec![1.0, 2.5], vec![], vec![3.0]] };
-        let mut found =
-            Found { digest: 0xFFFF_0000_1234_5678, groups: vec![group.clone()], trace: None };
-        assert_eq!(Found::parse(&found.line()), Some(found.clone()));
+        let trace = RunTrace { step_s: 0.5, lines: vec![vec![1.0, 2.5], vec![], vec![3.0]] };
+        let mut found = StoredResult {
+            digest: 0xFFFF_0000_1234_5678,
+            groups: vec![group.clone()],
+            trace: None,
+        };
+        assert_eq!(StoredResult::parse(&found.line()), Some(found.clone()));
         found.trace = Some(trace);
-        assert_eq!(Found::parse(&found.line()), Some(found.clone()));
+        assert_eq!(StoredResult::parse(&found.line()), Some(found.clone()));
         group[0] = f64::NAN;
         found.groups[0] = group;
-        assert!(Found::parse(&found.line()).unwrap().groups[0][0].is_nan());
+        assert!(StoredResult::parse(&found.line()).unwrap().groups[0][0].is_nan());
         let line = found.line();
         for end in 0..line.len() {
             // An incomplete line must not panic; the journal's checksum detects it.
-            let _ = Found::parse(&line[..end]);
+            let _ = StoredResult::parse(&line[..end]);
         }
-        assert_eq!(Found::parse("0 1,2"), None);
+        assert_eq!(StoredResult::parse("0 1,2"), None);
     }
 }

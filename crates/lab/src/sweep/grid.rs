@@ -162,7 +162,7 @@ impl Grid {
             .collect();
         let mut scenario = self.base.scenario(&values).map_err(|e| e.at(&self.label(point)))?;
         // The sweep selects the recorded time series itself.
-        scenario.probe = narrows_scenario::scenario::Probe::default();
+        scenario.probe = narrows_scenario::scenario::SeriesSelection::default();
         Ok(scenario)
     }
 

@@ -7,8 +7,8 @@
 //! A line is written at once, so a killed sweep leaves at most one incomplete line, at the end. Programs that share a
 //! sweep's runs each write a journal of their own, and read all of them.
 
-use super::found::Found;
-use super::key::Key;
+use super::found::StoredResult;
+use super::key::RunKey;
 use narrows_base::random::mix;
 use narrows_scenario::output_file;
 use narrows_scenario::text_file::plain;
@@ -35,14 +35,14 @@ pub struct Journal {
 
 /// One of several programs that share the runs of a sweep: number `number`, counted from 1, of `of`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct SweepPart {
     /// Counted from 1.
     pub number: usize,
     /// Number of programs.
     pub of: usize,
 }
 
-impl Part {
+impl SweepPart {
     /// Whether a run belongs to this part. Runs are assigned in turn, so that all parts have small and large ones.
     pub fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
@@ -53,7 +53,10 @@ impl Part {
 ///
 /// # Errors
 /// One line that names the file and the error.
-pub fn open(folder: &Path, fresh: bool) -> Result<(BTreeMap<Key, Found>, Journal), String> {
+pub fn open(
+    folder: &Path,
+    fresh: bool,
+) -> Result<(BTreeMap<RunKey, StoredResult>, Journal), String> {
     open_own(folder, NAME, fresh)
 }
 
@@ -61,7 +64,10 @@ pub fn open(folder: &Path, fresh: bool) -> Result<(BTreeMap<Key, Found>, Journal
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_part(folder: &Path, part: Part) -> Result<(BTreeMap<Key, Found>, Journal), String> {
+pub fn open_part(
+    folder: &Path,
+    part: SweepPart,
+) -> Result<(BTreeMap<RunKey, StoredResult>, Journal), String> {
     open_own(folder, &format!("{NAME}.{}", part.number), false)
 }
 
@@ -69,7 +75,7 @@ fn open_own(
     folder: &Path,
     own: &str,
     fresh: bool,
-) -> Result<(BTreeMap<Key, Found>, Journal), String> {
+) -> Result<(BTreeMap<RunKey, StoredResult>, Journal), String> {
     let path = folder.join(own);
     let say = |e: std::io::Error| format!("cannot write {}: {}", path.display(), plain(&e));
     let mut runs = BTreeMap::new();
@@ -114,7 +120,7 @@ fn journals(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// The runs, and whether the last line is incomplete.
-fn read(path: &Path) -> std::io::Result<(BTreeMap<Key, Found>, bool)> {
+fn read(path: &Path) -> std::io::Result<(BTreeMap<RunKey, StoredResult>, bool)> {
     let mut reader = BufReader::new(File::open(path)?);
     let mut runs = BTreeMap::new();
     let mut line = Vec::new();
@@ -131,13 +137,13 @@ fn read(path: &Path) -> std::io::Result<(BTreeMap<Key, Found>, bool)> {
     }
 }
 
-fn entry(line: &str) -> Option<(Key, Found)> {
+fn entry(line: &str) -> Option<(RunKey, StoredResult)> {
     let (body, check) = line.rsplit_once(" #")?;
     if u64::from_str_radix(check, 16).ok()? != sum(body) {
         return None;
     }
     let (key, run) = body.split_once(' ')?;
-    Some((Key::parse(key)?, Found::parse(run)?))
+    Some((RunKey::parse(key)?, StoredResult::parse(run)?))
 }
 
 fn sum(text: &str) -> u64 {
@@ -154,7 +160,7 @@ impl Journal {
     ///
     /// # Errors
     /// An error of the file system.
-    pub fn add(&mut self, key: Key, found: &Found) -> Result<(), String> {
+    pub fn add(&mut self, key: RunKey, found: &StoredResult) -> Result<(), String> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let body = format!("{key} {}", found.line());
         let line = format!("{body} #{:x}\n", sum(&body));

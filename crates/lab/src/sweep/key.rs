@@ -3,25 +3,25 @@
 use crate::measure::MEASURES;
 use narrows_base::random::mix;
 use narrows_scenario::plan::Plan;
-use narrows_scenario::scenario::{Probe, Scenario};
+use narrows_scenario::scenario::{Scenario, SeriesSelection};
 use narrows_scenario::scenario_file;
 
 /// 128 bits over the version, the measures, the whole scenario and the seed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Key(pub u64, pub u64);
+pub struct RunKey(pub u64, pub u64);
 
-impl Key {
+impl RunKey {
     /// The key of a point, for all seeds.
-    pub fn of(plan: &Plan) -> Key {
+    pub fn of(plan: &Plan) -> RunKey {
         // A saved scenario file reads back to the same runs, so it contains all that they depend on.
         let bare = Scenario {
             name: String::new(),
             seed: 0,
             seeds: 1,
-            probe: Probe::default(),
+            probe: SeriesSelection::default(),
             ..plan.scenario.clone()
         };
-        let mut key = Key(0x6E61_7272_6F77_7331, 0x7377_6565_702D_3031);
+        let mut key = RunKey(0x6E61_7272_6F77_7331, 0x7377_6565_702D_3031);
         key.add(env!("CARGO_PKG_VERSION"));
         for measure in MEASURES {
             key.add(measure.name);
@@ -45,16 +45,16 @@ impl Key {
 
     /// The key of one run.
     #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Key {
+    pub fn with_seed(mut self, seed: u64) -> RunKey {
         self.word(seed);
         self
     }
 
     /// Reads a key from 32 hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Key> {
+    pub fn parse(text: &str) -> Option<RunKey> {
         let half = |t: Option<&str>| u64::from_str_radix(t?, 16).ok();
         (text.len() == 32).then_some(())?;
-        Some(Key(half(text.get(..16))?, half(text.get(16..))?))
+        Some(RunKey(half(text.get(..16))?, half(text.get(16..))?))
     }
 
     fn word(&mut self, word: u64) {
@@ -73,7 +73,7 @@ impl Key {
     }
 }
 
-impl std::fmt::Display for Key {
+impl std::fmt::Display for RunKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:016x}{:016x}", self.0, self.1)
     }

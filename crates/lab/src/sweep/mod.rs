@@ -1,8 +1,8 @@
 //! `narrows sweep`: a grid over any parameters, every point with several seeds.
 //!
 //! ```text
-//!   Base (file or link) ─ Grid (parameters, points) ─ Sweep (checked, keyed)
-//!        ─ execute (threads, journal) ─ Runs ─ Outcome ─ tables, JSON, report
+//!   Base (file or link) ─ Grid (parameters, points) ─ CheckedSweep (checked, keyed)
+//!        ─ execute (threads, journal) ─ Runs ─ SweepOutcome ─ tables, JSON, report
 //! ```
 
 pub mod base;
@@ -18,6 +18,6 @@ pub mod values;
 mod tests;
 
 pub use base::Base;
-pub use execute::{Control, Runs, Sweep};
+pub use execute::{CheckedSweep, Runs, SweepControl};
 pub use grid::Grid;
-pub use outcome::{About, Outcome};
+pub use outcome::{SweepMetadata, SweepOutcome};

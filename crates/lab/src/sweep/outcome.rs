@@ -1,7 +1,7 @@
 //! The outcome of a sweep: means with intervals over seeds.
 
-use super::execute::{Runs, Sweep};
-use super::found::Found;
+use super::execute::{CheckedSweep, Runs};
+use super::found::StoredResult;
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::Estimate;
@@ -9,9 +9,9 @@ use narrows_base::random::mix;
 
 /// All results of a sweep.
 #[non_exhaustive]
-pub struct Outcome<'a> {
+pub struct SweepOutcome<'a> {
     /// The sweep and its points.
-    pub sweep: &'a Sweep,
+    pub sweep: &'a CheckedSweep,
     /// The finished runs.
     pub runs: &'a Runs,
     /// The exact command line.
@@ -35,7 +35,7 @@ pub struct Outcome<'a> {
 }
 
 /// Metadata of an outcome.
-pub struct About {
+pub struct SweepMetadata {
     /// The exact command line.
     pub command_line: String,
     /// The command line without the varied parameters.
@@ -46,15 +46,15 @@ pub struct About {
     pub group: usize,
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> SweepOutcome<'a> {
     /// Computes an outcome from finished runs.
-    pub fn new(sweep: &'a Sweep, runs: &'a Runs, about: About) -> Outcome<'a> {
+    pub fn new(sweep: &'a CheckedSweep, runs: &'a Runs, about: SweepMetadata) -> SweepOutcome<'a> {
         let names: Vec<&'static str> = MEASURES.iter().map(|m| m.name).collect();
         let resamples = Resamples::of(sweep.seeds as usize);
         let mut few = vec![false; names.len()];
         let (mut estimates, mut deterministic) = (Vec::new(), Vec::new());
         for seeds in runs {
-            let mut done: Vec<&Found> = seeds.iter().flatten().collect();
+            let mut done: Vec<&StoredResult> = seeds.iter().flatten().collect();
             let repeats = done.len() > 1 && done.iter().all(|f| f.digest == done[0].digest);
             // Repetitions of the same run give no information about the variance of its measures.
             done.truncate(if repeats { 1 } else { done.len() });
@@ -95,7 +95,7 @@ impl<'a> Outcome<'a> {
         }
         let first = sweep.first.as_ref();
         let seconds = |d: narrows_base::Duration| d.as_nanos() as f64 / 1e9;
-        Outcome {
+        SweepOutcome {
             sweep,
             runs,
             command_line: about.command_line,

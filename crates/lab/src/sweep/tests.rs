@@ -1,7 +1,7 @@
 //! Small sweeps: resuming, threads, keys.
 
-use super::journal::Part;
-use super::{About, Base, Control, Grid, Outcome, Runs, Sweep, journal};
+use super::journal::SweepPart;
+use super::{Base, CheckedSweep, Grid, Runs, SweepControl, SweepMetadata, SweepOutcome, journal};
 use crate::measure::MEASURES;
 use narrows_link::QueueLimit;
 use narrows_scenario::scenario_file::Template;
@@ -46,12 +46,12 @@ fn template(text: &str) -> Base {
     Base::File(Box::new(Template::parse(text, Path::new("")).unwrap()))
 }
 
-fn sweep_of(text: &str, vary: &[&str], seeds: u32) -> Sweep {
+fn sweep_of(text: &str, vary: &[&str], seeds: u32) -> CheckedSweep {
     let vary: Vec<String> = vary.iter().map(ToString::to_string).collect();
-    Sweep::new(Grid::read(template(text), &vary).unwrap(), 1, seeds).unwrap()
+    CheckedSweep::new(Grid::read(template(text), &vary).unwrap(), 1, seeds).unwrap()
 }
 
-fn sweep(vary: &[&str]) -> Sweep {
+fn sweep(vary: &[&str]) -> CheckedSweep {
     sweep_of(FILE, vary, 2)
 }
 
@@ -64,26 +64,27 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// Runs the missing runs of a folder; returns their number.
-fn run(s: &Sweep, folder: &Path, jobs: usize) -> (Runs, usize) {
+fn run(s: &CheckedSweep, folder: &Path, jobs: usize) -> (Runs, usize) {
     let (known, journal) = journal::open(folder, false).unwrap();
     let mut runs = s.known(known);
     let ran = AtomicUsize::new(0);
     let count = |_: f64, _: usize| {
         ran.fetch_add(1, Ordering::Relaxed);
     };
-    let control = Control { stop: &AtomicBool::new(false), progress: &count, jobs, part: None };
+    let control =
+        SweepControl { stop: &AtomicBool::new(false), progress: &count, jobs, part: None };
     s.execute(&mut runs, journal, &control).unwrap();
     (runs, ran.into_inner())
 }
 
-fn outcome<'a>(s: &'a Sweep, runs: &'a Runs) -> Outcome<'a> {
-    let about = About {
+fn outcome<'a>(s: &'a CheckedSweep, runs: &'a Runs) -> SweepOutcome<'a> {
+    let about = SweepMetadata {
         command_line: "narrows sweep x".into(),
         base_line: "narrows sweep </script>".into(),
         measure: s.usual_measure(),
         group: s.usual_group(),
     };
-    Outcome::new(s, runs, about)
+    SweepOutcome::new(s, runs, about)
 }
 
 const VARY: [&str; 2] = ["link.a-b.rate=0.5Mbit/s,1Mbit/s,2Mbit/s", "n=1,3"];
@@ -121,12 +122,12 @@ fn parts_of_a_sweep_are_together_the_whole() {
     let (runs, _) = run(&s, &whole, 1);
     let mut sizes = Vec::new();
     for number in 1..=5 {
-        let part = Part { number, of: 5 };
+        let part = SweepPart { number, of: 5 };
         // A program does not read the journals of those that run at the same time.
         let mut own: Runs = s.known(std::collections::BTreeMap::new());
         let (_, journal) = journal::open_part(&shared, part).unwrap();
         let stop = AtomicBool::new(false);
-        let control = Control { stop: &stop, progress: &|_, _| (), jobs: 1, part: Some(part) };
+        let control = SweepControl { stop: &stop, progress: &|_, _| (), jobs: 1, part: Some(part) };
         s.execute(&mut own, journal, &control).unwrap();
         sizes.push(own.iter().flatten().flatten().count());
     }
@@ -147,7 +148,7 @@ fn an_interrupted_sweep_keeps_what_finished() {
     let mut runs = s.known(known);
     let stop = AtomicBool::new(false);
     let first = |_: f64, _: usize| stop.store(true, Ordering::Relaxed);
-    let control = Control { stop: &stop, progress: &first, jobs: 1, part: None };
+    let control = SweepControl { stop: &stop, progress: &first, jobs: 1, part: None };
     s.execute(&mut runs, journal, &control).unwrap();
     assert_eq!(runs.iter().flatten().flatten().count(), 1);
     let o = outcome(&s, &runs);
@@ -203,7 +204,7 @@ fn keys_follow_everything_that_a_result_depends_on() {
         assert_ne!(usual, key(&FILE.replacen(old, new, 1)), "{old} to {new}");
     }
     assert_ne!(usual.with_seed(1), usual.with_seed(2));
-    assert_eq!(super::key::Key::parse(&usual.to_string()), Some(usual));
+    assert_eq!(super::key::RunKey::parse(&usual.to_string()), Some(usual));
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn names_that_mean_nothing_get_a_suggestion() {
     }
     let sweep = |vary: &str| {
         let grid = Grid::read(template(FILE), &[vary.to_string()]).unwrap();
-        Sweep::new(grid, 1, 1).map(|_| ()).unwrap_err().to_string()
+        CheckedSweep::new(grid, 1, 1).map(|_| ()).unwrap_err().to_string()
     };
     assert!(sweep("n=1,x").contains("n=x") && sweep("n=1,x").contains("whole number"));
     assert!(sweep("link.a-b.rate=1Mbit/s,5").contains("rate=5: rate: '5' has no unit"));
@@ -286,7 +287,7 @@ fn the_scenarios_at_hand_can_be_swept() {
     let base = Base::File(Box::new(Template::load(&root.join("dsl-fairness.toml")).unwrap()));
     let vary = ["link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8", "n=1..100:log:8"];
     let grid = Grid::read(base, &vary.map(String::from)).unwrap();
-    let s = Sweep::new(grid, 1, 3).unwrap();
+    let s = CheckedSweep::new(grid, 1, 3).unwrap();
     assert_eq!(s.points.len(), 64);
     let last: Vec<usize> = s.points[63].groups.iter().map(|g| g.1).collect();
     assert_eq!(last, [100, 100, 50]);

@@ -1,6 +1,6 @@
 //! Networks on which `narrows attack` found rrtp to perform badly: it must not become notably worse there.
 
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::measure::MEASURES;
 use narrows_scenario::{Plan, scenario_file};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ fn folder() -> PathBuf {
 fn mean(name: &str, measure: &str) -> f64 {
     let plan = Plan::new(scenario_file::load(&folder().join(format!("{name}.toml"))).unwrap());
     let (plan, stop) = (plan.unwrap(), AtomicBool::new(false));
-    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| {}, jobs: 2 }).unwrap();
+    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| {}, jobs: 2 }).unwrap();
     let at = MEASURES.iter().position(|m| m.name == measure).unwrap();
     let values: Vec<f64> =
         runs[0].iter().map(|r| r.as_ref().unwrap().groups[0].measures[at]).collect();

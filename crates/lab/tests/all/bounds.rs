@@ -2,7 +2,7 @@
 //! change.
 
 use narrows_base::RandomKey;
-use narrows_lab::measure::{MEASURES, OneFlow, View};
+use narrows_lab::measure::{FlowInputs, GroupInputs, MEASURES};
 use narrows_lab::response::Response;
 use narrows_scenario::{Plan, scenario_file};
 use narrows_sim::RunResult;
@@ -21,7 +21,7 @@ fn measure(plan: &Plan, run: &RunResult, group: usize, name: &str) -> f64 {
     let others = plan.others(group);
     let response = Response::of(plan, 0, run, group);
     let link = &run.links[plan.bottleneck(group)];
-    let view = View { run, group, link, others: &others, response: &response };
+    let view = GroupInputs { run, group, link, others: &others, response: &response };
     let found = MEASURES.iter().find(|m| m.name == name).unwrap();
     (found.of)(&view)
 }
@@ -101,7 +101,7 @@ fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
             assert!(goodput <= limit, "{goodput} of {limit}, {}", shown());
             let rate = MEASURES.iter().find(|m| m.name == "loss_event_rate").unwrap();
             for result in &r.groups[0].flows {
-                let one = (rate.per_flow.unwrap())(&OneFlow { result, convergence_s: 0.0 }, 1.0);
+                let one = (rate.per_flow.unwrap())(&FlowInputs { result, convergence_s: 0.0 }, 1.0);
                 assert!(one.is_nan() || (0.0..=1.0).contains(&one), "{one}, {}", shown());
             }
             // Variables of controllers and receiver sides.

@@ -4,8 +4,8 @@
 
 use narrows_base::Duration;
 use narrows_lab::Question;
-use narrows_lab::execute::{Control, execute};
-use narrows_lab::interval::{Events, Resamples, events};
+use narrows_lab::execute::{RunControl, execute};
+use narrows_lab::interval::{EventUnit, Resamples, events};
 use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
@@ -28,8 +28,8 @@ fn values(link: &str, protocols: &str, seeds: u32) -> Vec<Vec<Vec<f64>>> {
     };
     let plan = Plan::new(q.scenario(Path::new("")).unwrap().0).unwrap();
     let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
-    let of = |run: narrows_lab::execute::Run| run.groups.into_iter().next().unwrap().measures;
+    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
+    let of = |run: narrows_lab::execute::StoredRun| run.groups.into_iter().next().unwrap().measures;
     runs.into_iter().map(|seeds| seeds.into_iter().flatten().map(of).collect()).collect()
 }
 
@@ -44,8 +44,8 @@ fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
     let (mut samples, mut before, mut now, mut exist) = (0, 0, 0, 0);
     for (x, n) in all.chunks_exact(seeds).zip(sent.chunks_exact(seeds)) {
         let ours = match events(name) {
-            Some(Events::PerRun) => resamples.estimate_events(x, &vec![1.0; seeds]),
-            Some(Events::PerPacket) => resamples.estimate_events(x, n),
+            Some(EventUnit::PerRun) => resamples.estimate_events(x, &vec![1.0; seeds]),
+            Some(EventUnit::PerPacket) => resamples.estimate_events(x, n),
             None => resamples.estimate(x),
         };
         let holds = |e: Estimate| e.ci95.is_some_and(|half| (e.mean - truth).abs() <= half);

@@ -2,8 +2,8 @@
 //! draws.
 
 use narrows_base::Duration;
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question};
 use narrows_scenario::{Plan, Scenario, scenario_file};
@@ -14,8 +14,8 @@ use std::sync::atomic::AtomicBool;
 fn answer(scenario: Scenario) -> Outcome {
     let plan = Plan::new(scenario).unwrap();
     let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs: 1 }).unwrap();
-    let about = About {
+    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 1 }).unwrap();
+    let about = OutcomeMetadata {
         command: "compare",
         command_line: "narrows compare".into(),
         link: "a link".into(),

@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Spec};
 use narrows_lab::Question;
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::measure::MEASURES;
 use narrows_scenario::Plan;
 use narrows_sim::SourceSpec;
@@ -20,7 +20,7 @@ fn limits(link: &str, source: &str, protocols: &str) -> Vec<(&'static str, f64)>
         ..Question::default()
     };
     let plan = Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap();
-    let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
     let runs = execute(&plan, &control).unwrap();
     let of = |values: &[f64]| {
         let shares: Vec<(&'static str, f64)> = (MEASURES.iter().zip(values))

@@ -2,7 +2,7 @@
 
 use super::Link;
 use crate::queue::{Discipline, QueueObserver, QueuedPacket};
-use crate::trace::{Cursor, Trace};
+use crate::trace::{Trace, TraceCursor};
 use crate::{LinkPacket, Meter};
 use narrows_base::Time;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use std::sync::Arc;
 /// A link that serves its packets one by one.
 pub(super) struct Served<P> {
     pub(super) queue: Box<dyn Discipline>,
-    pub(super) trace: Option<(Arc<Trace>, Cursor)>,
+    pub(super) trace: Option<(Arc<Trace>, TraceCursor)>,
     /// The packet in transmission: its arrival, start and end.
     pub(super) current: Option<(Time, Time, Time, P)>,
     /// Whether the queue keeps an average.
     averages: bool,
-    held: Held<P>,
+    held: QueuedPackets<P>,
 }
 
 impl<P: LinkPacket + Copy> Served<P> {
     pub(super) fn new(
         queue: Box<dyn Discipline>,
-        trace: Option<(Arc<Trace>, Cursor)>,
+        trace: Option<(Arc<Trace>, TraceCursor)>,
     ) -> Served<P> {
-        let held = Held { places: Vec::new(), free: Vec::new() };
+        let held = QueuedPackets { places: Vec::new(), free: Vec::new() };
         Served { averages: queue.average().is_some(), queue, trace, current: None, held }
     }
 }
 
 /// Storage of the packets that the queue orders; slots are reused.
-struct Held<P> {
+struct QueuedPackets<P> {
     places: Vec<Option<P>>,
     free: Vec<u32>,
 }
 
-impl<P: LinkPacket + Copy> Held<P> {
+impl<P: LinkPacket + Copy> QueuedPackets<P> {
     #[inline]
     fn put(&mut self, packet: P) -> QueuedPacket {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -66,7 +66,7 @@ impl<P: LinkPacket + Copy> Held<P> {
 /// Reports the queue's marks and drops to a meter.
 struct Tell<'a, P, M> {
     now: Time,
-    held: &'a mut Held<P>,
+    held: &'a mut QueuedPackets<P>,
     meter: &'a mut M,
 }
 

@@ -68,7 +68,7 @@ impl LossProcess for Repeated {
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum LossState {
     Received,
     ReceivedInBurst,
     LostInBurst,
@@ -81,7 +81,7 @@ struct FourStates {
     p32: f64,
     p23: f64,
     p14: f64,
-    state: State,
+    state: LossState,
     stream: RandomStream,
 }
 
@@ -102,7 +102,7 @@ impl FourStates {
             p32: s.number("p32"),
             p23: s.number("p23"),
             p14: s.number("p14"),
-            state: State::Received,
+            state: LossState::Received,
             stream: random_key.named("state").stream(),
         }
     }
@@ -113,16 +113,16 @@ impl LossProcess for FourStates {
         let u = self.stream.unit();
         // The order of the comparisons is netem's.
         self.state = match self.state {
-            State::Received if u < self.p14 => State::LostAlone,
-            State::Received if u < self.p14 + self.p13 => State::LostInBurst,
-            State::Received | State::LostAlone => State::Received,
-            State::ReceivedInBurst if u < self.p23 => State::LostInBurst,
-            State::ReceivedInBurst => State::ReceivedInBurst,
-            State::LostInBurst if u < self.p32 => State::ReceivedInBurst,
-            State::LostInBurst if u < self.p32 + self.p31 => State::Received,
-            State::LostInBurst => State::LostInBurst,
+            LossState::Received if u < self.p14 => LossState::LostAlone,
+            LossState::Received if u < self.p14 + self.p13 => LossState::LostInBurst,
+            LossState::Received | LossState::LostAlone => LossState::Received,
+            LossState::ReceivedInBurst if u < self.p23 => LossState::LostInBurst,
+            LossState::ReceivedInBurst => LossState::ReceivedInBurst,
+            LossState::LostInBurst if u < self.p32 => LossState::ReceivedInBurst,
+            LossState::LostInBurst if u < self.p32 + self.p31 => LossState::Received,
+            LossState::LostInBurst => LossState::LostInBurst,
         };
-        matches!(self.state, State::LostInBurst | State::LostAlone)
+        matches!(self.state, LossState::LostInBurst | LossState::LostAlone)
     }
 }
 

@@ -13,8 +13,8 @@ pub(super) const UNIFORM: LossEntry = LossEntry::new(&UNIFORM_DESCRIPTOR, |s, ra
 pub(super) const PERIODIC: LossEntry =
     LossEntry::new(&PERIODIC_DESCRIPTOR, |s, random_key| Box::new(Periodic::new(s, random_key)));
 pub(super) const LIST: LossEntry = LossEntry {
-    check: Numbers::check,
-    ..LossEntry::new(&LIST_DESCRIPTOR, |s, _| Box::new(Numbers::new(s)))
+    check: NumberedLosses::check,
+    ..LossEntry::new(&LIST_DESCRIPTOR, |s, _| Box::new(NumberedLosses::new(s)))
 };
 
 const NONE_DESCRIPTOR: Descriptor = Descriptor {
@@ -139,16 +139,16 @@ impl LossProcess for Periodic {
 }
 
 /// The packets with these numbers.
-struct Numbers {
+struct NumberedLosses {
     numbers: Vec<u64>,
     count: u64,
     next: usize,
 }
-impl Numbers {
-    fn new(s: &Settings) -> Numbers {
+impl NumberedLosses {
+    fn new(s: &Settings) -> NumberedLosses {
         let mut numbers = s.integers().to_vec();
         numbers.sort_unstable();
-        Numbers { numbers, count: 0, next: 0 }
+        NumberedLosses { numbers, count: 0, next: 0 }
     }
     fn check(s: &Settings) -> Result<(), SpecError> {
         if s.integers().is_empty() {
@@ -157,7 +157,7 @@ impl Numbers {
         Ok(())
     }
 }
-impl LossProcess for Numbers {
+impl LossProcess for NumberedLosses {
     fn strikes(&mut self, _at: Time, packet: &dyn LinkPacket) -> bool {
         if !packet.is_data() {
             return false;

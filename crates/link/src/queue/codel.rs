@@ -67,7 +67,7 @@ impl CodelLaw {
 
 /// CoDel's state for one queue (RFC 8289 section 5).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct CodelState {
     /// When the wait will have exceeded the target for an interval.
     first_above: Option<Time>,
     /// When the next drop is due, while dropping.
@@ -78,7 +78,7 @@ pub(super) struct State {
     dropping: bool,
 }
 
-impl State {
+impl CodelState {
     /// Takes out the head of the queue. Also returns whether it may be dropped.
     fn head(
         &mut self,
@@ -165,7 +165,7 @@ fn strike(ecn: bool, packet: &mut QueuedPacket, observer: &mut dyn QueueObserver
 /// A single queue under CoDel.
 pub(super) struct CoDel {
     law: CodelLaw,
-    state: State,
+    state: CodelState,
     fifo: Fifo,
     /// Size of the largest packet seen, taken as the MTU.
     mtu: u32,
@@ -175,7 +175,7 @@ impl CoDel {
     pub fn new(settings: &Settings, limit: QueueLimit) -> CoDel {
         CoDel {
             law: CodelLaw::new(settings),
-            state: State::default(),
+            state: CodelState::default(),
             fifo: Fifo::new(limit),
             mtu: 0,
         }

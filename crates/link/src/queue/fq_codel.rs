@@ -1,6 +1,6 @@
 //! FQ-CoDel: one CoDel queue per flow, served by deficit round robin (RFC 8290).
 
-use super::codel::{CodelLaw, INTERVAL, State, TARGET};
+use super::codel::{CodelLaw, CodelState, INTERVAL, TARGET};
 use super::fifo::Fifo;
 use super::{Discipline, ECN, QueueEntry, QueueObserver, QueuedPacket, limit_param};
 use crate::config::QueueLimit;
@@ -45,9 +45,9 @@ pub(super) const ENTRY: QueueEntry =
     QueueEntry::new(&FQ_CODEL, |s| Box::new(FqCoDel::new(s.settings, s.limit, s.random_key)));
 
 /// One of the hashed queues.
-struct Flow {
+struct FlowQueue {
     fifo: Fifo,
-    state: State,
+    state: CodelState,
     /// Bytes left to send in this round; negative after a packet that exceeded the rest.
     deficit: i64,
     /// Whether it is on one of the two lists.
@@ -63,7 +63,7 @@ pub(super) struct FqCoDel {
     mtu: u32,
     packets: usize,
     bytes: u64,
-    flows: Vec<Flow>,
+    flows: Vec<FlowQueue>,
     /// New flows and old flows (RFC 8290 section 4.2), each in the order of their turns.
     fresh: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -71,9 +71,9 @@ pub(super) struct FqCoDel {
 
 impl FqCoDel {
     pub fn new(s: &Settings, limit: QueueLimit, random_key: RandomKey) -> FqCoDel {
-        let flow = || Flow {
+        let flow = || FlowQueue {
             fifo: Fifo::new(QueueLimit::Unlimited),
-            state: State::default(),
+            state: CodelState::default(),
             deficit: 0,
             listed: false,
         };

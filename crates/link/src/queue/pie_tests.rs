@@ -2,7 +2,7 @@ use super::*;
 use crate::config::{LinkConfig, QueueConfig};
 use crate::link::tests::packet;
 use crate::queue::tests::{Count, ect, queued};
-use crate::{Change, Link, Meter, Trace};
+use crate::{Link, LinkChange, Meter, Trace};
 use narrows_base::{Packet, RandomKey, Spec};
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn overload(config: &LinkConfig, ms: u64, flags: u8, change: Option<Rate>) -> Ta
     let mut link = Link::new(config, RandomKey::from_seed(1)).unwrap();
     let mut tally = Tally { from: Time::from_nanos(ms / 2 * MS), ..Tally::default() };
     if let Some(rate) = change {
-        link.change(Time::ZERO, &Change::Rate(rate));
+        link.change(Time::ZERO, &LinkChange::Rate(rate));
     }
     for i in 0..ms * 5 / 4 {
         let now = Time::from_nanos(i * MS * 4 / 5);

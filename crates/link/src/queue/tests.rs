@@ -186,7 +186,7 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
         let mut link =
             crate::Link::new(&config(&aqm, QueueLimit::Packets(30)), RandomKey::from_seed(1))
                 .unwrap();
-        let (mut out, mut marked, mut count) = (0, 0, Told::default());
+        let (mut out, mut marked, mut count) = (0, 0, CountingMeter::default());
         for i in 0..5000u32 {
             let now = Time::from_nanos(u64::from(i) * 950_000);
             while link.next_timeout() <= now {
@@ -216,12 +216,12 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
 }
 
 #[derive(Default)]
-struct Told {
+struct CountingMeter {
     dropped: u32,
     marked: u32,
     averaged: u32,
 }
-impl crate::Meter<Packet> for Told {
+impl crate::Meter<Packet> for CountingMeter {
     fn dropped(&mut self, _now: Time, _packet: &Packet) {
         self.dropped += 1;
     }

@@ -2,7 +2,9 @@
 //! frame. A browser that is too slow gets all stored data in its current resolution instead of the missed frames.
 
 use super::packets::PacketKind;
-use super::{Column, Event, Feed, Kind, Mark, Phase, Run, State, Track};
+use super::{
+    EventMark, Feed, FeedEvent, FeedState, LiveRun, RunPhase, Track, TrackColumn, TrackKind,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 
 /// The selection of one browser, and its position in the data.
 #[derive(Debug, Default)]
-pub struct Cursor {
+pub struct FeedCursor {
     wants: Wants,
     /// Version of the list of runs.
     listed: Option<u64>,
@@ -38,10 +40,10 @@ pub struct Wants {
     pub packets: Option<usize>,
 }
 
-impl Cursor {
+impl FeedCursor {
     /// Before the first frame.
-    pub fn new(wants: Wants) -> Cursor {
-        Cursor { wants, ..Cursor::default() }
+    pub fn new(wants: Wants) -> FeedCursor {
+        FeedCursor { wants, ..FeedCursor::default() }
     }
 
     /// The changes since the last frame; `None` without changes.
@@ -76,13 +78,13 @@ impl Cursor {
         (!out.is_empty()).then(|| format!("{{{}}}", out.trim_start_matches(',')))
     }
 
-    fn run(&self, feed: &Feed) -> Option<Arc<Run>> {
+    fn run(&self, feed: &Feed) -> Option<Arc<LiveRun>> {
         let runs = feed.runs();
         let wanted = self.wants.run.and_then(|id| runs.iter().find(|r| r.id == id));
         wanted.or(runs.first()).cloned()
     }
 
-    fn state(&mut self, run: &Run, state: &State, out: &mut String) {
+    fn state(&mut self, run: &LiveRun, state: &FeedState, out: &mut String) {
         let _ = write!(out, ",\"run\":{},\"now\":{}", run.id, state.now_us);
         let _ = write!(out, ",\"phase\":{}", phase(&state.phase));
         if self.described != state.described {
@@ -98,7 +100,7 @@ impl Cursor {
         let before = out.len();
         for (n, track) in state.tracks.iter().enumerate() {
             let wanted = |flows: &Vec<usize>| flows.contains(&n);
-            if track.kind == Kind::Flow && !self.wants.flows.as_ref().is_none_or(wanted) {
+            if track.kind == TrackKind::Flow && !self.wants.flows.as_ref().is_none_or(wanted) {
                 continue;
             }
             let history = &track.history;
@@ -126,7 +128,7 @@ impl Cursor {
         self.events(state, out);
     }
 
-    fn packets(&mut self, state: &State, out: &mut String) {
+    fn packets(&mut self, state: &FeedState, out: &mut String) {
         let Some(flow) = self.wants.packets else { return };
         let Some(packets) = state.packets.get(&flow) else { return };
         let number = state.tracks.get(flow).map_or(0, |t| t.number);
@@ -150,14 +152,14 @@ impl Cursor {
         self.packets = (number, packets.pushed());
     }
 
-    fn events(&mut self, state: &State, out: &mut String) {
+    fn events(&mut self, state: &FeedState, out: &mut String) {
         let new = usize::try_from(state.events_pushed - self.events).unwrap_or(usize::MAX);
         if new == 0 {
             return;
         }
         let skip = state.events.len().saturating_sub(new);
         // Without events of removed tracks.
-        let kept = |(number, e): &&(u64, Event)| {
+        let kept = |(number, e): &&(u64, FeedEvent)| {
             *number == state.tracks.get(e.track).map_or(0, |t| t.number)
         };
         let new = state.events.iter().skip(skip).filter(kept);
@@ -168,30 +170,30 @@ impl Cursor {
 }
 
 fn described(n: usize, t: &Track) -> Value {
-    let column = |c: &Column| json!({ "name": c.name, "unit": c.unit, "meaning": c.meaning });
+    let column = |c: &TrackColumn| json!({ "name": c.name, "unit": c.unit, "meaning": c.meaning });
     let columns: Vec<Value> = t.columns.iter().map(column).collect();
     let kind = match t.kind {
-        Kind::Flow => "flow",
-        Kind::Link => "link",
-        Kind::Media => "media",
+        TrackKind::Flow => "flow",
+        TrackKind::Link => "link",
+        TrackKind::Media => "media",
     };
     json!({ "n": n, "kind": kind, "name": t.name, "simulated": t.simulated, "columns": columns })
 }
 
-fn event(e: &Event) -> Value {
+fn event(e: &FeedEvent) -> Value {
     let mark = match e.mark {
-        Mark::Slower => "slower",
-        Mark::State => "state",
-        Mark::Timeout => "timeout",
-        Mark::Link => "link",
-        Mark::Connection => "connection",
-        Mark::Frames => "frames",
-        Mark::Layers => "layers",
+        EventMark::Slower => "slower",
+        EventMark::State => "state",
+        EventMark::Timeout => "timeout",
+        EventMark::Link => "link",
+        EventMark::Connection => "connection",
+        EventMark::Frames => "frames",
+        EventMark::Layers => "layers",
     };
     json!({ "t": e.time_us, "track": e.track, "mark": mark, "title": e.title, "why": e.why })
 }
 
-fn listed(run: &Run) -> Value {
+fn listed(run: &LiveRun) -> Value {
     let about = &run.about;
     json!({
         "id": run.id, "name": about.name, "detail": about.detail, "real": about.real,
@@ -199,11 +201,11 @@ fn listed(run: &Run) -> Value {
     })
 }
 
-fn phase(phase: &Phase) -> Value {
+fn phase(phase: &RunPhase) -> Value {
     match phase {
-        Phase::Running => json!("running"),
-        Phase::Done => json!("done"),
-        Phase::Stopped(why) => json!(format!("stopped: {why}")),
+        RunPhase::Running => json!("running"),
+        RunPhase::Done => json!("done"),
+        RunPhase::Stopped(why) => json!(format!("stopped: {why}")),
     }
 }
 

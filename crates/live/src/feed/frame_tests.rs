@@ -1,15 +1,16 @@
 use super::*;
 use crate::feed::history::{LEVEL_ROWS, Merge};
-use crate::feed::{About, Column};
+use crate::feed::{RunDescription, TrackColumn};
 
-fn run_of(flows: usize) -> (Arc<Feed>, Arc<Run>) {
+fn run_of(flows: usize) -> (Arc<Feed>, Arc<LiveRun>) {
     let feed = Feed::new("narrows \"test\"");
-    let about = About { name: "a".into(), detail: "b".into(), real: false, end_s: Some(2.0) };
+    let about =
+        RunDescription { name: "a".into(), detail: "b".into(), real: false, end_s: Some(2.0) };
     let run = feed.begin(about).unwrap();
     for n in 0..flows {
         let merge = Merge::Mean;
-        let cwnd = Column { name: "cwnd", unit: "packets", meaning: String::new(), merge };
-        run.track(Kind::Flow, &format!("main.{n}"), vec![cwnd]).unwrap();
+        let cwnd = TrackColumn { name: "cwnd", unit: "packets", meaning: String::new(), merge };
+        run.track(TrackKind::Flow, &format!("main.{n}"), vec![cwnd]).unwrap();
     }
     (feed, run)
 }
@@ -23,7 +24,7 @@ fn read(text: Option<String>) -> Value {
 fn each_frame_has_what_is_new() {
     let (feed, run) = run_of(2);
     run.update(1000, |u| u.row(0, &[4.5]));
-    let mut cursor = Cursor::new(Wants { packets: Some(0), ..Wants::default() });
+    let mut cursor = FeedCursor::new(Wants { packets: Some(0), ..Wants::default() });
     let first = read(cursor.frame(&feed));
     assert_eq!(first["feed"]["title"], "narrows \"test\"");
     assert_eq!(first["tracks"][1]["name"], "main.1");
@@ -33,14 +34,14 @@ fn each_frame_has_what_is_new() {
         u.row(0, &[f32::NAN]);
         u.packet(0, 1999, 7, PacketKind::Dropped);
         let (title, why) = ("slower".into(), vec!["because".into()]);
-        u.event(Event { time_us: 2000, track: 0, mark: Mark::Slower, title, why });
+        u.event(FeedEvent { time_us: 2000, track: 0, mark: EventMark::Slower, title, why });
     });
     let second = read(cursor.frame(&feed));
     assert_eq!(second["rows"], json!([{ "track": 0, "all": 0, "t": [2000], "c": [[null]] }]));
     assert_eq!(second["packets"]["p"], json!([1999, 7, 3]));
     assert_eq!(second["events"][0]["why"], json!(["because"]));
     assert!(second.get("tracks").is_none() && second.get("feed").is_none());
-    run.end(Phase::Stopped("the peer vanished".into()));
+    run.end(RunPhase::Stopped("the peer vanished".into()));
     assert_eq!(read(cursor.frame(&feed))["phase"], "stopped: the peer vanished");
 }
 
@@ -49,7 +50,7 @@ fn each_frame_has_what_is_new() {
 fn a_slow_browser_is_brought_to_the_newest() {
     let (feed, run) = run_of(1);
     run.update(0, |u| u.row(0, &[0.0]));
-    let mut cursor = Cursor::new(Wants::default());
+    let mut cursor = FeedCursor::new(Wants::default());
     cursor.frame(&feed);
     for i in 1..=100_000 {
         run.update(i, |u| u.row(0, &[i as f32]));
@@ -67,12 +68,12 @@ fn a_slow_browser_is_brought_to_the_newest() {
 fn only_the_wanted_flows_are_sent() {
     let (feed, run) = run_of(100);
     run.update(5, |u| (0..100).for_each(|n| u.row(n, &[1.0])));
-    let mut cursor = Cursor::new(Wants { flows: Some(vec![3, 97, 4000]), ..Wants::default() });
+    let mut cursor = FeedCursor::new(Wants { flows: Some(vec![3, 97, 4000]), ..Wants::default() });
     let frame = read(cursor.frame(&feed));
     let tracks: Vec<_> = frame["rows"].as_array().unwrap().iter().map(|r| &r["track"]).collect();
     assert_eq!(tracks, [3, 97]);
     let unknown = Wants { run: Some(99), ..Wants::default() };
-    assert_eq!(read(Cursor::new(unknown).frame(&feed))["run"], 0, "a run that is gone");
+    assert_eq!(read(FeedCursor::new(unknown).frame(&feed))["run"], 0, "a run that is gone");
 }
 
 /// Numbers of any size are valid JSON, and as exact as a screen needs.

@@ -36,30 +36,35 @@ impl Merge {
 
 /// Rows of the same age: times, and the values of each row in column order.
 #[derive(Debug, Default)]
-struct Level {
+struct HistoryLevel {
     times: VecDeque<i64>,
     values: VecDeque<f32>,
 }
 
 /// The samples of one flow or link.
 #[derive(Debug)]
-pub struct History {
+pub struct SampleHistory {
     merges: Vec<Merge>,
     /// Most rows of each level.
     rows: usize,
-    levels: Vec<Level>,
+    levels: Vec<HistoryLevel>,
     pushed: u64,
 }
 
-impl History {
+impl SampleHistory {
     /// Without samples; one merge per column.
-    pub fn new(merges: Vec<Merge>) -> History {
-        History::with_rows(merges, LEVEL_ROWS)
+    pub fn new(merges: Vec<Merge>) -> SampleHistory {
+        SampleHistory::with_rows(merges, LEVEL_ROWS)
     }
 
-    /// As [`new`](History::new), with `rows` rows of each level, at least 2.
-    pub fn with_rows(merges: Vec<Merge>, rows: usize) -> History {
-        History { merges, rows: rows.max(2), levels: vec![Level::default()], pushed: 0 }
+    /// As [`new`](SampleHistory::new), with `rows` rows of each level, at least 2.
+    pub fn with_rows(merges: Vec<Merge>, rows: usize) -> SampleHistory {
+        SampleHistory {
+            merges,
+            rows: rows.max(2),
+            levels: vec![HistoryLevel::default()],
+            pushed: 0,
+        }
     }
 
     /// Number of samples so far.
@@ -94,7 +99,7 @@ impl History {
             let both: Vec<f32> = level.values.drain(..2 * width).collect();
             let (older, later) = both.split_at(width);
             if at + 1 == self.levels.len() && at + 1 < MAX_LEVELS {
-                self.levels.push(Level::default());
+                self.levels.push(HistoryLevel::default());
             }
             // Rows older than the last level are dropped.
             let Some(next) = self.levels.get_mut(at + 1) else { return };
@@ -137,7 +142,7 @@ impl History {
     }
 
     /// The levels of the newest `n` rows, each with its first row. Most updates need one row of the first level.
-    fn newest(&self, n: usize) -> impl Iterator<Item = (&Level, usize)> {
+    fn newest(&self, n: usize) -> impl Iterator<Item = (&HistoryLevel, usize)> {
         let mut left = n;
         let mut needed = Vec::new();
         for level in &self.levels {
@@ -156,8 +161,9 @@ impl History {
 mod tests {
     use super::*;
 
-    fn filled(samples: u64) -> History {
-        let mut history = History::new(vec![Merge::Mean, Merge::Sum, Merge::Last, Merge::Max]);
+    fn filled(samples: u64) -> SampleHistory {
+        let mut history =
+            SampleHistory::new(vec![Merge::Mean, Merge::Sum, Merge::Last, Merge::Max]);
         for i in 0..samples {
             let x = i as f32;
             history.push(i as i64, &[7.0, 1.0, x, if i == 5 { 99.0 } else { 0.0 }]);
@@ -205,7 +211,7 @@ mod tests {
     fn missing_values_do_not_spoil_means() {
         assert_eq!(Merge::Mean.apply(f32::NAN, 3.0), 3.0);
         assert_eq!(Merge::Sum.apply(2.0, f32::NAN), 2.0);
-        let mut history = History::new(vec![Merge::Mean; 2]);
+        let mut history = SampleHistory::new(vec![Merge::Mean; 2]);
         history.push(0, &[1.0]);
         assert!(history.column(1, 1).all(f32::is_nan));
     }

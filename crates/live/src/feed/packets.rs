@@ -37,7 +37,7 @@ pub struct PacketPoint {
 
 /// The points of one flow.
 #[derive(Debug, Default)]
-pub struct Packets {
+pub struct PacketPoints {
     ordinary: VecDeque<PacketPoint>,
     notable: VecDeque<PacketPoint>,
     update: Vec<PacketPoint>,
@@ -45,7 +45,7 @@ pub struct Packets {
     pushed: (u64, u64),
 }
 
-impl Packets {
+impl PacketPoints {
     /// Adds a point of the current update.
     pub fn push(&mut self, point: PacketPoint) {
         if matches!(point.kind, PacketKind::Sent | PacketKind::Acknowledged) {
@@ -96,7 +96,7 @@ mod tests {
     /// Points are bounded at any rate, and ordinary packets never replace losses.
     #[test]
     fn a_fast_flow_is_thinned_and_its_losses_stay() {
-        let mut packets = Packets::default();
+        let mut packets = PacketPoints::default();
         let point = |n: u64, kind| PacketPoint { time_us: n as i64, number: n, kind };
         packets.push(point(0, PacketKind::Lost));
         for update in 0..1000 {

@@ -1,8 +1,8 @@
 //! The receiver: delays of frames, late frames, and pauses of the picture.
 
-use super::{Columns, Counts, Shown, bits, mbit, ms, number, tell};
+use super::{Columns, EventCounts, MediaTrack, bits, mbit, ms, number, tell};
 use crate::feed::history::Merge;
-use crate::feed::{Mark, Run};
+use crate::feed::{EventMark, LiveRun};
 use narrows_net::Clock;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const COLUMNS: Columns<'static> = &[
 
 /// Statistics of a receiver. Counters start at the beginning of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Playing {
+pub struct PlaybackStatistics {
     /// Number of the stream.
     pub stream: u64,
     /// Permitted latency, s.
@@ -72,28 +72,28 @@ pub struct Playing {
 /// Shows a receiver's streams.
 #[derive(Debug)]
 pub struct PlayingLive {
-    shown: Shown<Known>,
+    shown: MediaTrack<PlayingHistory>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct PlayingHistory {
     /// The last samples of this stream, the oldest first.
-    recent: VecDeque<(i64, Playing)>,
-    counts: Counts,
+    recent: VecDeque<(i64, PlaybackStatistics)>,
+    counts: EventCounts,
 }
 
 impl PlayingLive {
     /// Shown in this run, with this clock.
-    pub fn new(run: Arc<Run>, clock: Clock) -> PlayingLive {
-        PlayingLive { shown: Shown::new(run, clock, COLUMNS) }
+    pub fn new(run: Arc<LiveRun>, clock: Clock) -> PlayingLive {
+        PlayingLive { shown: MediaTrack::new(run, clock, COLUMNS) }
     }
 
     /// Adds a sample.
-    pub fn show(&self, now: &Playing) {
+    pub fn show(&self, now: &PlaybackStatistics) {
         self.show_at(self.shown.now_us(), now);
     }
 
-    fn show_at(&self, now_us: i64, now: &Playing) {
+    fn show_at(&self, now_us: i64, now: &PlaybackStatistics) {
         self.shown.update(now_us, |known, update, track| {
             let last = known.recent.back().copied();
             let Some((then_us, before)) = last.filter(|(_, last)| last.stream == now.stream) else {
@@ -102,9 +102,15 @@ impl PlayingLive {
                 let layers =
                     if now.of > 1 { format!(" in {} layers", now.of) } else { String::new() };
                 let why = format!("It comes{layers}, with a latency of {}.", ms(now.latency_s));
-                return tell(update, track, Mark::Connection, "a stream begins".into(), vec![why]);
+                return tell(
+                    update,
+                    track,
+                    EventMark::Connection,
+                    "a stream begins".into(),
+                    vec![why],
+                );
             };
-            let since = |of: fn(&Playing) -> u64| of(now).saturating_sub(of(&before));
+            let since = |of: fn(&PlaybackStatistics) -> u64| of(now).saturating_sub(of(&before));
             let row = [
                 now.frame_delay_s,
                 now.latency_s,
@@ -125,16 +131,16 @@ impl PlayingLive {
                 known.recent.pop_front();
             }
             known.recent.push_back((now_us, *now));
-            let Known { recent, counts } = known;
+            let PlayingHistory { recent, counts } = known;
             let stalls = since(|p| p.stalls);
             if stalls > 0 {
                 let stood = now.frozen_s - before.frozen_s;
                 let title = format!("the picture stood for {stood:.2} s");
-                tell(update, track, Mark::Frames, title, why_late(recent));
+                tell(update, track, EventMark::Frames, title, why_late(recent));
             }
             if let Some((n, more)) = counts.count("late", now_us, since(|p| p.late_frames)) {
                 let title = format!("{} late", number(n, "frame", more));
-                tell(update, track, Mark::Frames, title, why_late(recent));
+                tell(update, track, EventMark::Frames, title, why_late(recent));
             }
             if let Some((n, more)) = counts.count("delayed", now_us, since(|p| p.delayed)) {
                 let title = format!("{} handed out after their time", number(n, "packet", more));
@@ -143,17 +149,17 @@ impl PlayingLive {
                         .into(),
                 ];
                 why.extend(quiet(recent));
-                tell(update, track, Mark::Frames, title, why);
+                tell(update, track, EventMark::Frames, title, why);
             }
             if now.of > 1 && now.layers != before.layers && before.layers > 0 {
                 let title = format!("layers {} → {} of {}", before.layers, now.layers, now.of);
-                tell(update, track, Mark::Layers, title, why_layers(&before, now));
+                tell(update, track, EventMark::Layers, title, why_layers(&before, now));
             }
         });
     }
 }
 
-fn why_layers(before: &Playing, now: &Playing) -> Vec<String> {
+fn why_layers(before: &PlaybackStatistics, now: &PlaybackStatistics) -> Vec<String> {
     let mut why = vec![match now.layers {
         0 => "No packet has arrived for a second.".into(),
         n if n < before.layers => format!("No packet of layer {} has arrived for a second.", n + 1),
@@ -166,7 +172,7 @@ fn why_layers(before: &Playing, now: &Playing) -> Vec<String> {
 }
 
 /// Mentions the longest pause without packets, if it was long.
-fn quiet(recent: &VecDeque<(i64, Playing)>) -> Option<String> {
+fn quiet(recent: &VecDeque<(i64, PlaybackStatistics)>) -> Option<String> {
     let longest = recent.iter().map(|(_, p)| p.quiet_s).fold(0.0, f64::max);
     (longest >= LONG_QUIET_S).then(|| {
         format!("No packet arrived for {}: the path or the sender had an outage.", ms(longest))
@@ -174,11 +180,11 @@ fn quiet(recent: &VecDeque<(i64, Playing)>) -> Option<String> {
 }
 
 /// Explains why frames were late, the cause first.
-fn why_late(recent: &VecDeque<(i64, Playing)>) -> Vec<String> {
+fn why_late(recent: &VecDeque<(i64, PlaybackStatistics)>) -> Vec<String> {
     let (Some((from_us, first)), Some((to_us, last))) = (recent.front(), recent.back()) else {
         return Vec::new();
     };
-    let since = |of: fn(&Playing) -> u64| of(last).saturating_sub(of(first));
+    let since = |of: fn(&PlaybackStatistics) -> u64| of(last).saturating_sub(of(first));
     let (missed, afterwards, repaired) =
         (since(|p| p.missed), since(|p| p.came_late), since(|p| p.repaired));
     let mut why: Vec<String> = quiet(recent).into_iter().collect();
@@ -209,16 +215,24 @@ fn why_late(recent: &VecDeque<(i64, Playing)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::{About, Feed};
+    use crate::feed::{Feed, RunDescription};
 
-    fn live() -> (Arc<Run>, PlayingLive) {
-        let about = About { name: "m".into(), detail: String::new(), real: true, end_s: None };
+    fn live() -> (Arc<LiveRun>, PlayingLive) {
+        let about =
+            RunDescription { name: "m".into(), detail: String::new(), real: true, end_s: None };
         let run = Feed::new("test").begin(about).unwrap();
         (run.clone(), PlayingLive::new(run, Clock::new()))
     }
-    fn playing() -> Playing {
+    fn playing() -> PlaybackStatistics {
         let (latency_s, rtt_s) = (0.3, 0.08);
-        Playing { latency_s, rtt_s, layers: 1, of: 1, tear_bps: f64::NAN, ..Playing::default() }
+        PlaybackStatistics {
+            latency_s,
+            rtt_s,
+            layers: 1,
+            of: 1,
+            tear_bps: f64::NAN,
+            ..PlaybackStatistics::default()
+        }
     }
 
     #[test]
@@ -235,7 +249,10 @@ mod tests {
         let state = run.read();
         let events: Vec<_> = state.events().collect();
         assert_eq!(events.len(), 2, "{events:?}");
-        assert_eq!((events[1].title.as_str(), events[1].mark), ("2 frames late", Mark::Frames));
+        assert_eq!(
+            (events[1].title.as_str(), events[1].mark),
+            ("2 frames late", EventMark::Frames)
+        );
         let why = events[1].why.join(" ");
         for part in ["for 240 ms", "3 packets were not", "1 came afterwards", "4 more", "3 repeats"]
         {
@@ -246,9 +263,12 @@ mod tests {
     #[test]
     fn a_new_stream_counts_from_its_own_beginning() {
         let (run, live) = live();
-        live.show_at(0, &Playing { late_frames: 7, missed: 9, bytes: 1 << 20, ..playing() });
-        live.show_at(50_000, &Playing { stream: 1, late_frames: 9, ..playing() });
-        live.show_at(100_000, &Playing { stream: 1, late_frames: 9, ..playing() });
+        live.show_at(
+            0,
+            &PlaybackStatistics { late_frames: 7, missed: 9, bytes: 1 << 20, ..playing() },
+        );
+        live.show_at(50_000, &PlaybackStatistics { stream: 1, late_frames: 9, ..playing() });
+        live.show_at(100_000, &PlaybackStatistics { stream: 1, late_frames: 9, ..playing() });
         let state = run.read();
         let titles: Vec<_> = state.events().map(|e| e.title.as_str()).collect();
         assert_eq!(titles, ["a stream begins", "a stream begins"]);

@@ -1,8 +1,8 @@
 //! The sender: the encoder's rate beside the controller's limit, the queue, and why packets were dropped.
 
-use super::{Columns, Counts, Shown, mbit, ms, number, tell};
+use super::{Columns, EventCounts, MediaTrack, mbit, ms, number, tell};
 use crate::feed::history::Merge;
-use crate::feed::{Mark, Run};
+use crate::feed::{EventMark, LiveRun};
 use narrows_net::Clock;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const COLUMNS: Columns<'static> = &[
 
 /// Statistics of a sender. Counters start with the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sending {
+pub struct SendingStatistics {
     /// Whether there is a connection; without one no sample is shown.
     pub connected: bool,
     /// Target rate of the encoder, bit/s.
@@ -64,7 +64,7 @@ pub struct Sending {
     pub layers: usize,
 }
 
-impl Sending {
+impl SendingStatistics {
     fn dropped(&self) -> u64 {
         self.dropped_by_rate
             + self.dropped_by_window
@@ -76,47 +76,47 @@ impl Sending {
 /// Shows a sender.
 #[derive(Debug)]
 pub struct SendingLive {
-    shown: Shown<Known>,
+    shown: MediaTrack<SendingHistory>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    before: Option<Sending>,
+struct SendingHistory {
+    before: Option<SendingStatistics>,
     /// The sample at the last report of dropped packets.
-    told: Sending,
+    told: SendingStatistics,
     /// Target rates of the last second.
     rates: VecDeque<(i64, f64)>,
-    counts: Counts,
+    counts: EventCounts,
 }
 
 impl SendingLive {
     /// Shown in this run, with this clock.
-    pub fn new(run: Arc<Run>, clock: Clock) -> SendingLive {
-        SendingLive { shown: Shown::new(run, clock, COLUMNS) }
+    pub fn new(run: Arc<LiveRun>, clock: Clock) -> SendingLive {
+        SendingLive { shown: MediaTrack::new(run, clock, COLUMNS) }
     }
 
     /// Adds a sample.
-    pub fn show(&self, now: &Sending) {
+    pub fn show(&self, now: &SendingStatistics) {
         self.show_at(self.shown.now_us(), now);
     }
 
-    fn show_at(&self, now_us: i64, now: &Sending) {
+    fn show_at(&self, now_us: i64, now: &SendingStatistics) {
         if !now.connected {
             let mut known = self.shown.memory();
-            (known.before, known.told) = (None, Sending::default());
+            (known.before, known.told) = (None, SendingStatistics::default());
             known.rates.clear();
             return;
         }
         self.shown.update(now_us, |known, update, track| {
             // Counters restart with each connection.
             let before = known.before.replace(*now).unwrap_or_default();
-            let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(&before));
+            let since = |of: fn(&SendingStatistics) -> u64| of(now).saturating_sub(of(&before));
             let row = [
                 now.told_bps,
                 now.source_bps,
                 now.waiting_s,
                 now.longest_wait_s,
-                since(Sending::dropped) as f64,
+                since(SendingStatistics::dropped) as f64,
                 since(|s| s.repeated) as f64,
                 since(|s| s.late) as f64,
                 now.layers as f64,
@@ -131,13 +131,13 @@ impl SendingLive {
             let falls = u64::from(now.told_bps < FALL * highest);
             if known.counts.count("slower", now_us, falls).is_some() {
                 let title = format!("encoder's rate {:.2} → {}", highest * 1e-6, mbit(now.told_bps));
-                tell(update, track, Mark::Slower, title, why_slower(now));
+                tell(update, track, EventMark::Slower, title, why_slower(now));
             }
             known.rates.push_back((now_us, now.told_bps));
-            if let Some((n, more)) = known.counts.count("dropped", now_us, since(Sending::dropped)) {
+            if let Some((n, more)) = known.counts.count("dropped", now_us, since(SendingStatistics::dropped)) {
                 let title = format!("{} dropped before their deadline", number(n, "packet", more));
                 let why = why_dropped(if more { &known.told } else { &before }, now);
-                tell(update, track, Mark::Frames, title, why);
+                tell(update, track, EventMark::Frames, title, why);
                 known.told = *now;
             }
             if let Some((n, more)) = known.counts.count("late", now_us, since(|s| s.late)) {
@@ -147,7 +147,7 @@ impl SendingLive {
                         .into(),
                     format!("Since the beginning {} were dropped here.", now.dropped()),
                 ];
-                tell(update, track, Mark::Frames, title, why);
+                tell(update, track, EventMark::Frames, title, why);
             }
             if before.layers > 0 && now.layers != before.layers {
                 let title = format!("layers {} → {}", before.layers, now.layers);
@@ -155,14 +155,14 @@ impl SendingLive {
                     true => vec![WHY_MORE.into()],
                     false => why_slower(now),
                 };
-                tell(update, track, Mark::Layers, title, why);
+                tell(update, track, EventMark::Layers, title, why);
             }
         });
     }
 }
 
 /// The inputs that determine the encoder's rate, and layers.
-fn why_slower(now: &Sending) -> Vec<String> {
+fn why_slower(now: &SendingStatistics) -> Vec<String> {
     let mut why = Vec::new();
     let waits = format!(
         "The oldest packet has waited {} here, of at most {}.",
@@ -187,8 +187,8 @@ fn why_slower(now: &Sending) -> Vec<String> {
 }
 
 /// Explains why packets were dropped since `told`: the main cause first, then the rates.
-fn why_dropped(told: &Sending, now: &Sending) -> Vec<String> {
-    let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(told));
+fn why_dropped(told: &SendingStatistics, now: &SendingStatistics) -> Vec<String> {
+    let since = |of: fn(&SendingStatistics) -> u64| of(now).saturating_sub(of(told));
     let causes = [
         (since(|s| s.dropped_by_rate), "the controller's pacing rate is lower than the media's"),
         (
@@ -221,10 +221,11 @@ fn why_dropped(told: &Sending, now: &Sending) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::{About, Feed};
+    use crate::feed::{Feed, RunDescription};
 
-    fn shown(all: impl IntoIterator<Item = Sending>) -> Vec<(Mark, String, String)> {
-        let about = About { name: "m".into(), detail: String::new(), real: true, end_s: None };
+    fn shown(all: impl IntoIterator<Item = SendingStatistics>) -> Vec<(EventMark, String, String)> {
+        let about =
+            RunDescription { name: "m".into(), detail: String::new(), real: true, end_s: None };
         let run = Feed::new("test").begin(about).unwrap();
         let live = SendingLive::new(run.clone(), Clock::new());
         for (n, now) in all.into_iter().enumerate() {
@@ -233,17 +234,17 @@ mod tests {
         let state = run.read();
         state.events().map(|e| (e.mark, e.title.clone(), e.why.join(" "))).collect()
     }
-    fn sending() -> Sending {
+    fn sending() -> SendingStatistics {
         let (told_bps, source_bps, permitted_bps) = (4e6, 3.9e6, 5e6);
         let (connected, longest_wait_s, layers) = (true, 0.2, 3);
-        Sending {
+        SendingStatistics {
             connected,
             told_bps,
             source_bps,
             permitted_bps,
             longest_wait_s,
             layers,
-            ..Sending::default()
+            ..SendingStatistics::default()
         }
     }
 
@@ -252,14 +253,14 @@ mod tests {
         let mut told_bps = 4e6;
         let creeping = (0..200).map(|_| {
             told_bps *= 0.995;
-            Sending { told_bps, ..sending() }
+            SendingStatistics { told_bps, ..sending() }
         });
         assert!(shown(creeping).is_empty());
-        let falls = [sending(), Sending { told_bps: 2e6, waiting_s: 0.12, ..sending() }];
+        let falls = [sending(), SendingStatistics { told_bps: 2e6, waiting_s: 0.12, ..sending() }];
         let events = shown(falls);
         assert_eq!(
             (events[0].0, events[0].1.as_str()),
-            (Mark::Slower, "encoder's rate 4.00 → 2.00 Mbit/s")
+            (EventMark::Slower, "encoder's rate 4.00 → 2.00 Mbit/s")
         );
         assert!(
             events[0].2.starts_with("The oldest packet has waited 120 ms here, of at most 200 ms"),
@@ -269,8 +270,9 @@ mod tests {
 
     #[test]
     fn drops_are_told_with_their_main_cause_first() {
-        let after = Sending { dropped_by_rate: 1, dropped_by_silence: 5, layers: 2, ..sending() };
-        let lost = Sending::default();
+        let after =
+            SendingStatistics { dropped_by_rate: 1, dropped_by_silence: 5, layers: 2, ..sending() };
+        let lost = SendingStatistics::default();
         // A new connection counts from zero.
         let events = shown([sending(), after, lost, sending(), sending()]);
         let titles: Vec<_> = events.iter().map(|e| e.1.as_str()).collect();

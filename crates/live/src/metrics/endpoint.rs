@@ -1,10 +1,10 @@
 //! Metrics of an endpoint's connections, in total. Open connections are read when the metrics are; ended ones are added
 //! to the counters.
 
-use super::{Kind, Source, Text};
+use super::{MetricKind, MetricSource, Text};
 use narrows_base::Time;
 use narrows_net::endpoint::Observer;
-use narrows_net::socket::Arrival;
+use narrows_net::socket::ReceivedDatagram;
 use narrows_net::tap::{ConnectionOpened, Tap};
 use narrows_transport::connection::{Closed, Stats, Transmit};
 use narrows_transport::endpoint::Handle;
@@ -18,13 +18,13 @@ const MODES: [&str; 3] = ["startup", "alone", "competitive"];
 #[derive(Debug, Default)]
 pub struct EndpointMetrics {
     observers: Mutex<Vec<Observer>>,
-    ended: Mutex<Ended>,
+    ended: Mutex<EndedTotals>,
     /// The counters as they were read last: a connection that ends during a reading may be missing in it.
     read: Mutex<Totals>,
 }
 
 #[derive(Debug, Default)]
-struct Ended {
+struct EndedTotals {
     opened: u64,
     totals: Totals,
     reasons: BTreeMap<&'static str, u64>,
@@ -88,7 +88,7 @@ impl Spread {
         (self.sum, self.count) = (self.sum + value, self.count + 1);
     }
     fn write(&self, text: &mut Text, name: &str, help: &str) {
-        let mut samples = text.family(name, Kind::Gauge, help);
+        let mut samples = text.family(name, MetricKind::Gauge, help);
         // Without connections these are not finite, and left out.
         let mean = self.sum / self.count as f64;
         for (word, value) in [("min", self.least), ("mean", mean), ("max", self.most)] {
@@ -97,7 +97,7 @@ impl Spread {
     }
 }
 
-impl Source for EndpointMetrics {
+impl MetricSource for EndpointMetrics {
     fn write(&self, text: &mut Text) {
         let observers = lock(&self.observers).clone();
         let (opened, mut sum, reasons) = {
@@ -141,17 +141,17 @@ impl Source for EndpointMetrics {
             }
             *read
         };
-        text.family("connections", Kind::Gauge, "Open connections.").sample(&[], open as f64);
-        text.family("connections_opened", Kind::Counter, "Completed handshakes.")
+        text.family("connections", MetricKind::Gauge, "Open connections.").sample(&[], open as f64);
+        text.family("connections_opened", MetricKind::Counter, "Completed handshakes.")
             .sample(&[], opened as f64);
         let help = "Ended connections, and attempts that failed (not_completed).";
-        let mut closed = text.family("connections_closed", Kind::Counter, help);
+        let mut closed = text.family("connections_closed", MetricKind::Counter, help);
         for (reason, count) in reasons {
             closed.sample(&[("reason", reason)], count as f64);
         }
         let mut all = TOTALS.iter().zip(read).peekable();
         while let Some(((name, label, help), value)) = all.next() {
-            let mut samples = text.family(name, Kind::Counter, help);
+            let mut samples = text.family(name, MetricKind::Counter, help);
             if label.is_empty() {
                 samples.sample(&[], value as f64);
                 continue;
@@ -168,7 +168,7 @@ impl Source for EndpointMetrics {
         pacing.write(text, "pacing_bytes_per_second", help);
         flight.write(text, "packets_in_flight", "Packets in flight of open connections.");
         let help = "Open connections by the mode of rrtp's controller.";
-        let mut by_mode = text.family("controller_mode_connections", Kind::Gauge, help);
+        let mut by_mode = text.family("controller_mode_connections", MetricKind::Gauge, help);
         for (mode, count) in MODES.iter().zip(modes) {
             by_mode.sample(&[("mode", mode)], count as f64);
         }
@@ -180,7 +180,7 @@ impl Tap for EndpointMetrics {
         lock(&self.observers).push(observer);
     }
     fn sent(&self, _: Time, _: &Transmit, _: &[u8]) {}
-    fn received(&self, _: &Arrival<'_>) {}
+    fn received(&self, _: &ReceivedDatagram<'_>) {}
     fn opened(&self, _: Time, _: &ConnectionOpened) {
         lock(&self.ended).opened += 1;
     }

@@ -1,6 +1,6 @@
 //! Metrics of relays and emulated links.
 
-use super::{Kind, Source, Text};
+use super::{MetricKind, MetricSource, Text};
 use narrows_net::relay::{DirectionStats, RelayObserver, RelayStats, RelayTap};
 use narrows_net::relay::{MissedDatagram, RelayedDatagram};
 use std::fmt;
@@ -53,26 +53,27 @@ const COUNTERS: [(&str, &str, Read); 9] = [
     ("link_queue_seconds", "Sum of their times in the queue.", |d| d.waited_s),
 ];
 
-impl Source for LinkMetrics {
+impl MetricSource for LinkMetrics {
     fn write(&self, text: &mut Text) {
         let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: Vec<_> = links.iter().map(|(name, link)| (name, link.counters())).collect();
         for (name, help, read) in COUNTERS {
-            let mut samples = text.family(name, Kind::Counter, help);
+            let mut samples = text.family(name, MetricKind::Counter, help);
             for (link, (stats, _)) in &all {
                 for (direction, stats) in [("forward", &stats.there), ("reverse", &stats.back)] {
                     samples.sample(&[("link", link), ("direction", direction)], read(stats));
                 }
             }
         }
-        let mut waiting = text.family("link_queue_packets", Kind::Gauge, "Packets in the queue.");
+        let mut waiting =
+            text.family("link_queue_packets", MetricKind::Gauge, "Packets in the queue.");
         for (link, (_, [forward, reverse])) in &all {
             for (direction, packets) in [("forward", forward), ("reverse", reverse)] {
                 waiting.sample(&[("link", link), ("direction", direction)], *packets as f64);
             }
         }
         let help = "Mean lateness of the emulation itself.";
-        let mut late = text.family("link_lateness_seconds", Kind::Gauge, help);
+        let mut late = text.family("link_lateness_seconds", MetricKind::Gauge, help);
         for (link, (stats, _)) in &all {
             late.sample(&[("link", link)], stats.lateness.mean_s);
         }

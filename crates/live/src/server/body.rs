@@ -2,7 +2,7 @@
 
 use crate::controls::Controls;
 use crate::feed::Feed;
-use crate::feed::frame::{Cursor, Wants};
+use crate::feed::frame::{FeedCursor, Wants};
 use hyper::body::{Bytes, Frame};
 use std::convert::Infallible;
 use std::future::Future as _;
@@ -37,7 +37,7 @@ pub struct EventStream {
     controls: Option<Arc<dyn Controls>>,
     /// Version of the links' state in the last event.
     links: Option<u64>,
-    cursor: Cursor,
+    cursor: FeedCursor,
     next: Pin<Box<Sleep>>,
     said: Instant,
     open: Arc<AtomicUsize>,
@@ -56,7 +56,7 @@ impl EventStream {
             open.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        let (cursor, now) = (Cursor::new(wants), Instant::now());
+        let (cursor, now) = (FeedCursor::new(wants), Instant::now());
         let next = Box::pin(sleep_until(now));
         let (feed, open) = (feed.clone(), open.clone());
         Some(EventStream { feed, controls, links: None, cursor, next, said: now, open })

@@ -1,7 +1,7 @@
 //! The server of metrics: GET /metrics, without a token, since it shows only counters.
 
 use super::{Body, MAX_HEAD, MAX_OPENINGS, PATIENCE, whole};
-use crate::metrics::{Source, Text};
+use crate::metrics::{MetricSource, Text};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -46,7 +46,7 @@ impl MetricsListener {
     ///
     /// # Errors
     /// The system provides no thread.
-    pub fn serve(self, sources: Vec<Arc<dyn Source>>) -> io::Result<()> {
+    pub fn serve(self, sources: Vec<Arc<dyn MetricSource>>) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let serve = move || {
             let local = tokio::task::LocalSet::new();
@@ -60,7 +60,7 @@ impl MetricsListener {
 }
 
 struct Exporter {
-    sources: Vec<Arc<dyn Source>>,
+    sources: Vec<Arc<dyn MetricSource>>,
     last: RefCell<Option<(Instant, String)>>,
 }
 

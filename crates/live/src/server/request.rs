@@ -12,7 +12,7 @@ const MAX_FLOWS: usize = 160;
 
 /// Kinds of permitted requests.
 #[derive(Debug)]
-pub enum Asked {
+pub enum PageRequest {
     Page,
     Events(Wants),
     Scenario,
@@ -21,23 +21,26 @@ pub enum Asked {
 
 /// A refusal with its status and reason.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct HttpRefusal {
     pub status: StatusCode,
     pub why: String,
 }
 
-impl Refusal {
-    fn new(status: StatusCode, why: &str) -> Refusal {
-        Refusal { status, why: why.into() }
+impl HttpRefusal {
+    fn new(status: StatusCode, why: &str) -> HttpRefusal {
+        HttpRefusal { status, why: why.into() }
     }
-    pub fn busy() -> Refusal {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close one of them")
+    pub fn busy() -> HttpRefusal {
+        HttpRefusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many pages are open: close one of them",
+        )
     }
-    pub fn no_link() -> Refusal {
-        Refusal::new(StatusCode::NOT_FOUND, "this command has no link that a page could change")
+    pub fn no_link() -> HttpRefusal {
+        HttpRefusal::new(StatusCode::NOT_FOUND, "this command has no link that a page could change")
     }
-    pub fn value(why: String) -> Refusal {
-        Refusal { status: StatusCode::BAD_REQUEST, why }
+    pub fn value(why: String) -> HttpRefusal {
+        HttpRefusal { status: StatusCode::BAD_REQUEST, why }
     }
 }
 
@@ -46,8 +49,8 @@ impl Refusal {
 /// The host must be an address or `localhost`: a page of another site whose name was made to resolve to this machine
 /// ("DNS rebinding") sends its own name. A request from a script of another site has that site's origin. Neither has
 /// the token.
-pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
-    let forbidden = |why| Refusal::new(StatusCode::FORBIDDEN, why);
+pub fn check(head: &Parts, token: &str, port: u16) -> Result<PageRequest, HttpRefusal> {
+    let forbidden = |why| HttpRefusal::new(StatusCode::FORBIDDEN, why);
     let header = |name: &str| head.headers.get(name).map(|v| v.to_str().unwrap_or("\u{0}"));
     let hosts = head.headers.get_all("host").iter().count();
     let host = header("host").filter(|h| hosts == 1 && is_here(h, port));
@@ -72,14 +75,16 @@ pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
         return Err(forbidden("the token is wrong or missing: open the address that was printed"));
     }
     match (&head.method, head.uri.path()) {
-        (&Method::GET, "/") => Ok(Asked::Page),
-        (&Method::GET, "/events") => wants(query).map(Asked::Events).map_err(Refusal::value),
-        (&Method::GET, "/scenario.toml") => Ok(Asked::Scenario),
-        (&Method::POST, "/link") => Ok(Asked::Change),
-        (_, "/" | "/events" | "/scenario.toml" | "/link") => {
-            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed here"))
+        (&Method::GET, "/") => Ok(PageRequest::Page),
+        (&Method::GET, "/events") => {
+            wants(query).map(PageRequest::Events).map_err(HttpRefusal::value)
         }
-        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no such page")),
+        (&Method::GET, "/scenario.toml") => Ok(PageRequest::Scenario),
+        (&Method::POST, "/link") => Ok(PageRequest::Change),
+        (_, "/" | "/events" | "/scenario.toml" | "/link") => {
+            Err(HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed here"))
+        }
+        _ => Err(HttpRefusal::new(StatusCode::NOT_FOUND, "there is no such page")),
     }
 }
 

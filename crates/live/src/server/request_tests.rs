@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-fn asked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Asked, u16> {
+fn asked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<PageRequest, u16> {
     let mut request = Request::builder().method(method).uri(target);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -19,7 +19,7 @@ const HERE: (&str, &str) = ("host", "127.0.0.1:4600");
 #[test]
 fn nothing_without_the_token() {
     let page = format!("/?token={TOKEN}");
-    assert!(matches!(asked("GET", &page, &[HERE]), Ok(Asked::Page)));
+    assert!(matches!(asked("GET", &page, &[HERE]), Ok(PageRequest::Page)));
     for target in ["/", "/?token=", "/?token=0123", "/events", "/scenario.toml", "/?tokenx=1"] {
         assert_eq!(asked("GET", target, &[HERE]).unwrap_err(), 403, "{target}");
     }
@@ -61,7 +61,7 @@ fn other_hosts_are_refused() {
 fn other_sites_are_refused() {
     let token = ("x-narrows-token", TOKEN);
     let own = ("origin", "http://127.0.0.1:4600");
-    assert!(matches!(asked("POST", "/link", &[HERE, token, own]), Ok(Asked::Change)));
+    assert!(matches!(asked("POST", "/link", &[HERE, token, own]), Ok(PageRequest::Change)));
     for origin in
         ["http://example.org", "null", "https://127.0.0.1:4600", "http://127.0.0.1:4601", ""]
     {
@@ -89,9 +89,9 @@ fn a_change_takes_a_post_with_the_tokens_header() {
 #[test]
 fn what_is_wanted_is_read_and_bounded() {
     let read = |rest: &str| asked("GET", &format!("/events?token={TOKEN}{rest}"), &[HERE]);
-    let Ok(Asked::Events(wants)) = read("&run=3&flows=0.7&packets=7") else { panic!() };
+    let Ok(PageRequest::Events(wants)) = read("&run=3&flows=0.7&packets=7") else { panic!() };
     assert_eq!((wants.run, wants.flows, wants.packets), (Some(3), Some(vec![0, 7]), Some(7)));
-    let Ok(Asked::Events(wants)) = read("") else { panic!() };
+    let Ok(PageRequest::Events(wants)) = read("") else { panic!() };
     assert_eq!((wants.run, wants.flows, wants.packets), (None, None, None));
     assert_eq!(read("&run=x").unwrap_err(), 400);
     assert_eq!(read("&flows=1.-2").unwrap_err(), 400);
@@ -120,7 +120,7 @@ proptest! {
     fn any_query_is_read_or_refused(rest in "[!-~]{0,200}") {
         let uri = format!("/events?token={TOKEN}&{rest}");
         if let Ok(request) = Request::builder().uri(uri).header(HERE.0, HERE.1).body(())
-            && let Ok(Asked::Events(wants)) = check(&request.into_parts().0, TOKEN, 4600)
+            && let Ok(PageRequest::Events(wants)) = check(&request.into_parts().0, TOKEN, 4600)
         {
             prop_assert!(wants.flows.is_none_or(|f| f.len() <= MAX_FLOWS));
         }

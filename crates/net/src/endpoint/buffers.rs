@@ -1,6 +1,6 @@
 //! Buffers of a driver between turns: received datagrams, and datagrams that wait for space in the socket.
 
-use crate::socket::{Batch, MAX_DATAGRAM, Socket};
+use crate::socket::{MAX_DATAGRAM, ReceiveBatch, Socket};
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
 use std::collections::VecDeque;
@@ -14,15 +14,15 @@ pub(super) const RECEIVED: usize = 32;
 const SENT: usize = 8;
 
 /// Datagrams that wait for space in the socket.
-pub(super) struct Outbox {
+pub(super) struct DatagramOutbox {
     pub buffers: Vec<Vec<u8>>,
     pub free: Vec<usize>,
     pub ready: VecDeque<(usize, Transmit)>,
 }
 
-impl Outbox {
-    pub fn new() -> Outbox {
-        Outbox {
+impl DatagramOutbox {
+    pub fn new() -> DatagramOutbox {
+        DatagramOutbox {
             buffers: (0..SENT).map(|_| vec![0; MAX_DATAGRAM]).collect(),
             free: (0..SENT).rev().collect(),
             ready: VecDeque::new(),
@@ -31,10 +31,10 @@ impl Outbox {
 }
 
 /// A driver's state between turns.
-pub(super) struct Turn {
+pub(super) struct TurnBuffers {
     pub socket: Arc<Socket>,
-    pub batch: Batch,
-    pub outbox: Outbox,
+    pub batch: ReceiveBatch,
+    pub outbox: DatagramOutbox,
     /// Tasks to wake once the core is unlocked.
     pub woken: Vec<Waker>,
     /// The latest time passed to the endpoint: receive time stamps may be earlier.
@@ -48,12 +48,12 @@ pub(super) struct Turn {
     pub has_paused: bool,
 }
 
-impl Turn {
-    pub fn new(socket: Arc<Socket>) -> Turn {
-        Turn {
+impl TurnBuffers {
+    pub fn new(socket: Arc<Socket>) -> TurnBuffers {
+        TurnBuffers {
             socket,
-            batch: Batch::new(RECEIVED),
-            outbox: Outbox::new(),
+            batch: ReceiveBatch::new(RECEIVED),
+            outbox: DatagramOutbox::new(),
             woken: Vec::new(),
             latest: Time::ZERO,
             is_drained: true,

@@ -4,7 +4,7 @@ use super::connection_ref::ConnectionRef;
 use super::receive_stream::ReceiveStream;
 use super::send_stream::SendStream;
 use super::shared::Core;
-use super::take_turn::{Kind, Turn};
+use super::take_turn::{ItemKind, TakeTurn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
@@ -98,9 +98,9 @@ impl Connection {
         Ok(ReceiveStream::new(self.hold.clone(), id))
     }
 
-    fn accept(&self, one_way: bool) -> Turn<'_, u64, impl FnMut(&mut Core) -> Option<u64>> {
+    fn accept(&self, one_way: bool) -> TakeTurn<'_, u64, impl FnMut(&mut Core) -> Option<u64>> {
         let handle = self.hold.handle;
-        let kind = if one_way { Kind::OneWay } else { Kind::Both };
+        let kind = if one_way { ItemKind::OneWay } else { ItemKind::Both };
         let take = move |core: &mut Core| {
             // Data that arrived before the connection's end can still be read after it.
             let state = core.any_life(handle)?;
@@ -108,7 +108,7 @@ impl Connection {
             state.streams.begin_reading(id);
             Some(id)
         };
-        Turn::new(&self.hold, kind, take)
+        TakeTurn::new(&self.hold, kind, take)
     }
 
     /// Queues an unreliable message, which must fit into one packet. If it has not been sent after `expiry`, it is
@@ -168,7 +168,7 @@ impl Connection {
     /// The connection is over.
     pub async fn receive_message(&self) -> Result<Vec<u8>, Error> {
         let handle = self.hold.handle;
-        Turn::new(&self.hold, Kind::Message, move |core: &mut Core| {
+        TakeTurn::new(&self.hold, ItemKind::Message, move |core: &mut Core| {
             core.endpoint.with(handle, |machine| machine.receive_message())?.ok()?
         })
         .await

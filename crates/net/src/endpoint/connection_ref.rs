@@ -1,8 +1,8 @@
 //! Reference counts that keep a connection alive: its clones and its streams.
 
 use super::Owner;
-use super::shared::{Core, Shared};
-use super::state::ConnectionState;
+use super::shared::{Core, EndpointShared};
+use super::state::AppConnection;
 use crate::error::Error;
 use narrows_base::Time;
 use narrows_transport::connection::Connection as Machine;
@@ -21,14 +21,14 @@ impl ConnectionRef {
         ConnectionRef { owner, handle }
     }
 
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &EndpointShared {
         &self.owner.shared
     }
 
     /// Calls `act` on a connection that is open.
     pub fn with<R>(
         &self,
-        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+        act: impl FnOnce(&mut Machine, &mut AppConnection) -> R,
     ) -> Result<R, Error> {
         self.shared().with(|core| on_open(core, self.handle, act))
     }
@@ -51,7 +51,7 @@ impl ConnectionRef {
     /// Reads an open connection without a wake-up of the driver.
     pub fn look<R>(
         &self,
-        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+        act: impl FnOnce(&mut Machine, &mut AppConnection) -> R,
     ) -> Result<R, Error> {
         on_open(&mut self.shared().lock(), self.handle, act)
     }
@@ -60,7 +60,7 @@ impl ConnectionRef {
 fn on_open<R>(
     core: &mut Core,
     handle: Handle,
-    act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+    act: impl FnOnce(&mut Machine, &mut AppConnection) -> R,
 ) -> Result<R, Error> {
     let (endpoint, state) = core.parts(handle)?;
     let result = endpoint.with(handle, |machine| act(machine, state)).ok_or(Error::Closed)?;

@@ -3,11 +3,11 @@
 use super::connection::Connection;
 use super::receive_stream::ReceiveStream;
 use super::send_stream::SendStream;
-use super::state::ConnectionState;
+use super::state::AppConnection;
 use crate::error::Error;
 use narrows_transport::endpoint::EarlyData;
 
-impl ConnectionState {
+impl AppConnection {
     /// The first stream has data before the connection is established.
     pub(super) fn begin_early(&mut self, is_finished: bool) {
         self.early = Some(is_finished);

@@ -32,17 +32,19 @@ pub use self::send_stream::SendStream;
 use self::connection_ref::ConnectionRef;
 use self::driver::thread;
 #[cfg(feature = "runtime-tokio")]
-use self::driver::{Ending, task, task::Registered};
+use self::driver::{Ending, task, task::RuntimeRegistration};
 use self::options::System;
 use self::owner::Owner;
-use self::shared::{Core, DriverWaker, Shared};
-use self::state::{ConnectionState, Stage};
+use self::shared::{Core, DriverWaker, EndpointShared};
+use self::state::{AppConnection, ConnectionStage};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::{Clients, Connect, Endpoint as TransportEndpoint, MemoryTokens};
+use narrows_transport::endpoint::{
+    Clients, ConnectRequest, Endpoint as TransportEndpoint, MemoryTokens,
+};
 use std::future::poll_fn;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -158,16 +160,17 @@ impl Endpoint {
             Some(waker) => waker,
             None => DriverWaker::Thread(Waker::new().map_err(|e| Error::system(&e))?),
         };
-        let shared = Arc::new(Shared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
+        let shared =
+            Arc::new(EndpointShared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
-            let observed: Arc<dyn observer::Observed> = shared.clone();
+            let observed: Arc<dyn observer::ObservedEndpoint> = shared.clone();
             let (clock, local) = (shared.clock, shared.socket().local());
             tap.bound(Observer::new(Arc::downgrade(&observed), clock, local));
         }
         let driven = shared.clone();
         #[cfg(feature = "runtime-tokio")]
         if let Some(runtime) = runtime {
-            let registered = Registered::new(&shared).map_err(|e| Error::system(&e))?;
+            let registered = RuntimeRegistration::new(&shared).map_err(|e| Error::system(&e))?;
             runtime.spawn(task::run(Ending(driven), registered));
             let owner = Arc::new(Owner { shared, thread: Mutex::new(None) });
             return Ok(Endpoint { listener: Arc::new(Listener { owner }) });
@@ -208,11 +211,12 @@ impl Endpoint {
             if core.ended || core.leaving.is_some() {
                 return Err(Error::EndpointClosed);
             }
-            let mut state = ConnectionState::new(remote, server_key);
+            let mut state = AppConnection::new(remote, server_key);
             if let Some(early_data) = &early_data {
                 state.begin_early(early_data.is_finished());
             }
-            let connect = Connect { remote, server_key, suite, connection, patience, early_data };
+            let connect =
+                ConnectRequest { remote, server_key, suite, connection, patience, early_data };
             let handle = core.endpoint.connect(now, connect).ok_or(Error::TooMany)?;
             core.begin(handle, state);
             Ok(handle)
@@ -336,7 +340,7 @@ impl Endpoint {
         .await;
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &EndpointShared {
         &self.listener.owner.shared
     }
 }
@@ -355,7 +359,7 @@ impl ConnectionRef {
     fn poll_open(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let mut core = self.shared().lock();
         let state = core.state(self.handle)?;
-        if state.stage == Stage::Opening {
+        if state.stage == ConnectionStage::Opening {
             state.stages.add(context.waker());
             return Poll::Pending;
         }

@@ -12,7 +12,7 @@ use std::sync::Weak;
 /// alive.
 #[derive(Clone)]
 pub struct Observer {
-    observed: Weak<dyn Observed>,
+    observed: Weak<dyn ObservedEndpoint>,
     clock: Clock,
     local: SocketAddr,
 }
@@ -42,7 +42,7 @@ impl ConnectionView<'_> {
 }
 
 /// The endpoint of an observer; it may have ended.
-pub(super) trait Observed: Send + Sync {
+pub(super) trait ObservedEndpoint: Send + Sync {
     /// Calls `look` for each open connection; false once the endpoint has ended.
     fn each_open(&self, look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool;
     /// Calls `look` for those of these connections that are open; false once the endpoint has ended.
@@ -50,7 +50,11 @@ pub(super) trait Observed: Send + Sync {
 }
 
 impl Observer {
-    pub(super) fn new(observed: Weak<dyn Observed>, clock: Clock, local: SocketAddr) -> Observer {
+    pub(super) fn new(
+        observed: Weak<dyn ObservedEndpoint>,
+        clock: Clock,
+        local: SocketAddr,
+    ) -> Observer {
         Observer { observed, clock, local }
     }
 

@@ -6,10 +6,10 @@ use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{
-    Clients, EarlyData, EndpointConfig, EndpointLimits, Entropy, Filter, MemoryTokens, Permit,
-    ServerKey, TokenStore,
+    ClientFilter, Clients, EarlyData, EndpointConfig, EndpointLimits, Entropy, MemoryTokens,
+    Permit, ServerKey, TokenStore,
 };
-use narrows_transport::streams::Limits;
+use narrows_transport::streams::FlowControlLimits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
 
@@ -52,10 +52,10 @@ pub struct Options {
     ///
     /// ```
     /// # use narrows_net::Options;
-    /// use narrows_transport::endpoint::{Decision, Filter, Incoming};
+    /// use narrows_transport::endpoint::{Decision, ClientFilter, Incoming};
     ///
     /// # fn closed_on_sundays(mut options: Options, is_sunday: fn() -> bool) -> Options {
-    /// options.filter = Filter::new(move |client: &Incoming<'_>| match is_sunday() {
+    /// options.filter = ClientFilter::new(move |client: &Incoming<'_>| match is_sunday() {
     ///     true if client.remote.ip().is_loopback() => Decision::Accept,
     ///     true => Decision::Refuse("closed on Sundays".into()),
     ///     false => Decision::Accept,
@@ -63,7 +63,7 @@ pub struct Options {
     /// # options
     /// # }
     /// ```
-    pub filter: Filter,
+    pub filter: ClientFilter,
     /// Limits on connections and handshakes, in total and per network. When all places are taken, idle connections give
     /// way ([`share`](narrows_transport::endpoint::share)).
     pub limits: EndpointLimits,
@@ -85,7 +85,7 @@ impl Options {
         let clients = Clients::None;
         let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
         let driver = Driver::default();
-        let filter = Filter::default();
+        let filter = ClientFilter::default();
         Options {
             key,
             clients,
@@ -181,7 +181,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         first_datagram: 1200,
         idle_timeout: Duration::from_secs(60),
         keep_alive: Duration::from_secs(15),
-        limits: Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
+        limits: FlowControlLimits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
         send_buffer: 6 << 20,
         turn_bytes: 0,
         max_message: 1400,

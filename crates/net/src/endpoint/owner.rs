@@ -1,13 +1,13 @@
 //! Keeps the driver of an endpoint running.
 
-use super::shared::Shared;
+use super::shared::EndpointShared;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Shared by all handles that may still need the driver.
 pub(super) struct Owner {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<EndpointShared>,
     pub thread: Mutex<Option<JoinHandle<()>>>,
 }
 

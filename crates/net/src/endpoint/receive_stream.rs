@@ -3,7 +3,7 @@
 use super::blocking::Blocking;
 use super::connection_ref::ConnectionRef;
 use super::shared::MAX_LOCKED;
-use super::state::ConnectionState;
+use super::state::AppConnection;
 use crate::block::block_on;
 use crate::error::Error;
 use narrows_transport::streams::Read;
@@ -167,7 +167,7 @@ impl ReceiveStream {
 /// Reads the data that an ended connection kept for a stream: `None` if there was no such data, or if all of it was
 /// read and the stream's end never arrived.
 fn left(
-    state: &mut ConnectionState,
+    state: &mut AppConnection,
     id: u64,
     most: usize,
     put: &mut dyn FnMut(&[u8]),

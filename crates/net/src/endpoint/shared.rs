@@ -1,15 +1,15 @@
 //! State shared by the driver, the application's calls, and the tasks that wait.
 
-use super::buffers::Turn;
-use super::observer::Observed;
-use super::state::{ConnectionState, Stage, Waiting};
+use super::buffers::TurnBuffers;
+use super::observer::ObservedEndpoint;
+use super::state::{AppConnection, ConnectionStage, WaitingTasks};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::tap::{ConnectionOpened, Tap};
 use crate::wait;
 use narrows_base::{Duration, Time};
-use narrows_transport::connection::{Closed, Connection as Machine, Event};
+use narrows_transport::connection::{Closed, Connection as Machine, ConnectionEvent};
 use narrows_transport::endpoint::{Endpoint as TransportEndpoint, Handle, ServerKey};
 use narrows_transport::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -41,10 +41,10 @@ pub(super) enum DriverWaker {
     Task(Mutex<Option<Waker>>),
 }
 
-pub(super) struct Shared {
+pub(super) struct EndpointShared {
     pub core: Mutex<Core>,
     /// Lock order: `turn` before `core`.
-    turn: Mutex<Turn>,
+    turn: Mutex<TurnBuffers>,
     /// A copy of the turn's, for callers without the turn.
     socket: RwLock<Arc<Socket>>,
     /// Number of socket replacements, and the errors of former sockets.
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     state: AtomicU8,
 }
 
-impl Observed for Shared {
+impl ObservedEndpoint for EndpointShared {
     fn each_open(&self, look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool {
         let mut core = self.lock();
         if core.ended {
@@ -79,14 +79,14 @@ impl Observed for Shared {
     }
 }
 
-impl Shared {
-    pub fn new(core: Core, socket: Socket, clock: Clock, waker: DriverWaker) -> Shared {
+impl EndpointShared {
+    pub fn new(core: Core, socket: Socket, clock: Clock, waker: DriverWaker) -> EndpointShared {
         let (tap, state) = (core.tap.clone(), AtomicU8::new(AWAKE));
         let socket = Arc::new(socket);
-        let (core, turn) = (Mutex::new(core), Mutex::new(Turn::new(socket.clone())));
+        let (core, turn) = (Mutex::new(core), Mutex::new(TurnBuffers::new(socket.clone())));
         let (rebound, past_errors) = (AtomicU64::new(0), AtomicU64::new(0));
         let socket = RwLock::new(socket);
-        Shared { core, turn, socket, rebound, past_errors, clock, tap, waker, state }
+        EndpointShared { core, turn, socket, rebound, past_errors, clock, tap, waker, state }
     }
 
     /// The current socket.
@@ -122,7 +122,7 @@ impl Shared {
     }
 
     /// Locks the state that a driver needs.
-    pub fn turn(&self) -> MutexGuard<'_, Turn> {
+    pub fn turn(&self) -> MutexGuard<'_, TurnBuffers> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,7 +184,7 @@ impl Shared {
 
 /// Used by a driving task only.
 #[cfg(feature = "runtime-tokio")]
-impl Shared {
+impl EndpointShared {
     /// Stores the waker of the driving task.
     pub fn set_driver(&self, waker: &Waker) {
         let DriverWaker::Task(driver) = &self.waker else { return };
@@ -210,10 +210,10 @@ impl Shared {
 pub(super) struct Core {
     pub endpoint: TransportEndpoint,
     pub tap: Option<Arc<dyn Tap>>,
-    states: BTreeMap<Handle, Box<ConnectionState>>,
+    states: BTreeMap<Handle, Box<AppConnection>>,
     /// Connections opened by peers and not yet accepted.
     pub incoming: VecDeque<Handle>,
-    pub accepting: Waiting,
+    pub accepting: WaitingTasks,
     /// Whether no more connections are accepted.
     pub closed_to_peers: bool,
     /// The time of the driver's last turn.
@@ -235,7 +235,7 @@ impl Core {
             tap,
             states: BTreeMap::new(),
             incoming: VecDeque::new(),
-            accepting: Waiting::default(),
+            accepting: WaitingTasks::default(),
             closed_to_peers: false,
             latest: Time::ZERO,
             leaving: None,
@@ -245,12 +245,12 @@ impl Core {
         }
     }
 
-    pub fn begin(&mut self, handle: Handle, state: ConnectionState) {
+    pub fn begin(&mut self, handle: Handle, state: AppConnection) {
         self.states.insert(handle, Box::new(state));
     }
 
     /// The state of a connection that is not over.
-    pub fn state(&mut self, handle: Handle) -> Result<&mut ConnectionState, Error> {
+    pub fn state(&mut self, handle: Handle) -> Result<&mut AppConnection, Error> {
         self.parts(handle).map(|p| p.1)
     }
 
@@ -258,7 +258,7 @@ impl Core {
     pub fn parts(
         &mut self,
         handle: Handle,
-    ) -> Result<(&mut TransportEndpoint, &mut ConnectionState), Error> {
+    ) -> Result<(&mut TransportEndpoint, &mut AppConnection), Error> {
         if self.ended {
             return Err(Error::EndpointClosed);
         }
@@ -267,7 +267,7 @@ impl Core {
     }
 
     /// The state of a connection, over or not.
-    pub fn any_life(&mut self, handle: Handle) -> Option<&mut ConnectionState> {
+    pub fn any_life(&mut self, handle: Handle) -> Option<&mut AppConnection> {
         self.states.get_mut(&handle).map(|state| &mut **state)
     }
 
@@ -303,13 +303,13 @@ impl Core {
         }
     }
 
-    fn on_event(&mut self, now: Time, handle: Handle, event: Event) {
+    fn on_event(&mut self, now: Time, handle: Handle, event: ConnectionEvent) {
         match event {
-            Event::Connected(key) => {
+            ConnectionEvent::Connected(key) => {
                 self.tell_opened(now, handle);
                 let woken = &mut self.woken;
                 if let Some(state) = self.states.get_mut(&handle) {
-                    (state.stage, state.key) = (Stage::Open, Some(key));
+                    (state.stage, state.key) = (ConnectionStage::Open, Some(key));
                     state.stages.release(woken);
                     return;
                 }
@@ -318,31 +318,31 @@ impl Core {
                     return;
                 }
                 let Some(remote) = self.endpoint.inspect(handle, |c| c.remote()) else { return };
-                let mut state = ConnectionState::new(remote, ServerKey::Any);
-                (state.stage, state.key) = (Stage::Open, Some(key));
+                let mut state = AppConnection::new(remote, ServerKey::Any);
+                (state.stage, state.key) = (ConnectionStage::Open, Some(key));
                 self.states.insert(handle, Box::new(state));
                 self.incoming.push_back(handle);
                 self.accepting.release(&mut self.woken);
             }
-            Event::Stream(event) => self.on_stream(now, handle, event),
-            Event::Message => {
+            ConnectionEvent::Stream(event) => self.on_stream(now, handle, event),
+            ConnectionEvent::Message => {
                 let came = self.endpoint.inspect(handle, |machine| machine.messages_received());
                 if let Some(state) = self.states.get_mut(&handle) {
                     state.messages.release(came.unwrap_or(0), &mut self.woken);
                     state.polling.release(&mut self.woken);
                 }
             }
-            Event::ApplicationKnown => {
+            ConnectionEvent::ApplicationKnown => {
                 if let Some(state) = self.states.get_mut(&handle) {
                     state.stages.release(&mut self.woken);
                 }
             }
-            Event::Moved(to) => {
+            ConnectionEvent::Moved(to) => {
                 if let Some(state) = self.states.get_mut(&handle) {
                     state.remote = to;
                 }
             }
-            Event::Closed(why) => self.on_closed(now, handle, why),
+            ConnectionEvent::Closed(why) => self.on_closed(now, handle, why),
         }
     }
 
@@ -392,7 +392,7 @@ impl Core {
         }
         let Some(state) = self.states.get_mut(&handle) else { return };
         self.endpoint.inspect(handle, |connection| state.keep(connection));
-        state.stage = Stage::Over(why);
+        state.stage = ConnectionStage::Over(why);
         state.wake_all(&mut self.woken);
         let waits = self.incoming.len();
         self.incoming.retain(|h| *h != handle);
@@ -407,18 +407,20 @@ impl Core {
     /// The last handle of a connection was dropped: close it soon, or when its finished streams have arrived.
     pub fn abandon(&mut self, now: Time, handle: Handle) {
         let Some(state) = self.states.get_mut(&handle) else { return };
-        if matches!(state.stage, Stage::Over(_)) {
+        if matches!(state.stage, ConnectionStage::Over(_)) {
             self.states.remove(&handle);
             return;
         }
         state.abandoned = true;
         match state.stage {
-            Stage::Open => {
+            ConnectionStage::Open => {
                 let patience = if state.streams.have_all_arrived() { PARTING } else { LINGER };
                 state.until = Some(now + patience);
                 self.lingering.insert((now + patience, handle));
             }
-            Stage::Opening | Stage::Over(_) => self.endpoint.close(now, handle, 0, ""),
+            ConnectionStage::Opening | ConnectionStage::Over(_) => {
+                self.endpoint.close(now, handle, 0, "")
+            }
         }
     }
 
@@ -432,7 +434,7 @@ impl Core {
     /// Announces this end's new address to all peers.
     fn on_local_address_change(&mut self) {
         for (handle, state) in &self.states {
-            if state.stage == Stage::Open {
+            if state.stage == ConnectionStage::Open {
                 self.endpoint.inspect(*handle, Machine::on_local_address_change);
             }
         }
@@ -441,7 +443,7 @@ impl Core {
     /// Calls `look` for every open connection.
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
         for (handle, state) in &self.states {
-            if state.stage == Stage::Open {
+            if state.stage == ConnectionStage::Open {
                 self.endpoint.inspect(*handle, |machine| look(*handle, machine));
             }
         }
@@ -450,7 +452,7 @@ impl Core {
     /// As [`each_open`](Self::each_open), for those of these that are open.
     pub fn open_of(&mut self, handles: &[Handle], mut look: impl FnMut(Handle, &Machine)) {
         for handle in handles {
-            if self.states.get(handle).is_some_and(|state| state.stage == Stage::Open) {
+            if self.states.get(handle).is_some_and(|state| state.stage == ConnectionStage::Open) {
                 self.endpoint.inspect(*handle, |machine| look(*handle, machine));
             }
         }
@@ -458,7 +460,7 @@ impl Core {
 
     /// Number of connections that are not over.
     pub fn alive(&self) -> usize {
-        self.states.values().filter(|l| !matches!(l.stage, Stage::Over(_))).count()
+        self.states.values().filter(|l| !matches!(l.stage, ConnectionStage::Over(_))).count()
     }
 
     /// The driver has ended: wakes all tasks.

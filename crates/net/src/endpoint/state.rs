@@ -14,9 +14,9 @@ use std::task::Waker;
 
 /// Tasks that wait for one event.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Vec<Waker>);
+pub(super) struct WaitingTasks(Vec<Waker>);
 
-impl Waiting {
+impl WaitingTasks {
     pub fn add(&mut self, waker: &Waker) {
         if !self.0.iter().any(|w| w.will_wake(waker)) {
             self.0.push(waker.clone());
@@ -28,9 +28,9 @@ impl Waiting {
     }
 }
 
-/// Stages of a connection.
+/// How far a connection has come, for callers that wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
+pub(super) enum ConnectionStage {
     Opening,
     Open,
     Over(Closed),
@@ -38,8 +38,8 @@ pub(super) enum Stage {
 
 /// One connection, as the application sees it.
 #[derive(Debug)]
-pub(super) struct ConnectionState {
-    pub stage: Stage,
+pub(super) struct AppConnection {
+    pub stage: ConnectionStage,
     pub remote: SocketAddr,
     pub wanted: ServerKey,
     /// The peer's static key.
@@ -49,14 +49,14 @@ pub(super) struct ConnectionState {
     /// Statistics after the end; absent before the first query or the end.
     pub last: Option<Box<LastFigures>>,
     /// Tasks that wait for the handshake, or for the end.
-    pub stages: Waiting,
+    pub stages: WaitingTasks,
     /// Tasks that accept streams: bidirectional, unidirectional.
     pub accepting: [WaitQueue; 2],
     /// Tasks that wait until the peer permits another stream.
-    pub opening: Waiting,
+    pub opening: WaitingTasks,
     pub messages: WaitQueue,
     /// Tasks of `poll_message`. A polling task may stop at any time, so all are woken.
-    pub polling: Waiting,
+    pub polling: WaitingTasks,
     pub streams: StreamStates,
     /// Unread data of an ended connection's streams.
     pub unread: BTreeMap<u64, UnreadBytes>,
@@ -84,20 +84,20 @@ pub(super) struct UnreadBytes {
     pub whole: bool,
 }
 
-impl ConnectionState {
-    pub fn new(remote: SocketAddr, wanted: ServerKey) -> ConnectionState {
-        ConnectionState {
-            stage: Stage::Opening,
+impl AppConnection {
+    pub fn new(remote: SocketAddr, wanted: ServerKey) -> AppConnection {
+        AppConnection {
+            stage: ConnectionStage::Opening,
             remote,
             wanted,
             key: None,
             came: [VecDeque::new(), VecDeque::new()],
             last: None,
-            stages: Waiting::default(),
+            stages: WaitingTasks::default(),
             accepting: Default::default(),
-            opening: Waiting::default(),
+            opening: WaitingTasks::default(),
             messages: WaitQueue::default(),
-            polling: Waiting::default(),
+            polling: WaitingTasks::default(),
             streams: StreamStates::default(),
             unread: BTreeMap::new(),
             early: None,
@@ -114,7 +114,7 @@ impl ConnectionState {
     /// The error of further calls, if the connection is over.
     pub fn over(&self) -> Option<Error> {
         match &self.stage {
-            Stage::Over(why) => Some(Error::closed(why, self.remote, self.wanted)),
+            ConnectionStage::Over(why) => Some(Error::closed(why, self.remote, self.wanted)),
             _ => None,
         }
     }
@@ -135,7 +135,7 @@ fn rest(connection: &mut Connection, id: u64) -> UnreadBytes {
     }
 }
 
-impl ConnectionState {
+impl AppConnection {
     /// Wakes all waiting tasks: their events have occurred, or never will.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.stages.release(woken);

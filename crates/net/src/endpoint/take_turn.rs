@@ -2,47 +2,47 @@
 
 use super::connection_ref::ConnectionRef;
 use super::shared::Core;
-use super::state::ConnectionState;
+use super::state::AppConnection;
 use super::wait_queue::{Ticket, WaitQueue};
 use crate::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// Kinds of items.
+/// Streams or messages that an application accepts.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     Message,
     /// Bidirectional streams; `OneWay` are unidirectional ones.
     Both,
     OneWay,
 }
 
-impl Kind {
-    fn queue(self, state: &mut ConnectionState) -> &mut WaitQueue {
+impl ItemKind {
+    fn queue(self, state: &mut AppConnection) -> &mut WaitQueue {
         match self {
-            Kind::Message => &mut state.messages,
-            Kind::Both => &mut state.accepting[0],
-            Kind::OneWay => &mut state.accepting[1],
+            ItemKind::Message => &mut state.messages,
+            ItemKind::Both => &mut state.accepting[0],
+            ItemKind::OneWay => &mut state.accepting[1],
         }
     }
 }
 
 /// A future of the next item, which `take` removes from the core.
-pub(super) struct Turn<'a, T, F: FnMut(&mut Core) -> Option<T>> {
+pub(super) struct TakeTurn<'a, T, F: FnMut(&mut Core) -> Option<T>> {
     hold: &'a ConnectionRef,
-    kind: Kind,
+    kind: ItemKind,
     take: F,
     ticket: Ticket,
 }
 
-impl<'a, T, F: FnMut(&mut Core) -> Option<T>> Turn<'a, T, F> {
-    pub fn new(hold: &'a ConnectionRef, kind: Kind, take: F) -> Turn<'a, T, F> {
-        Turn { hold, kind, take, ticket: Ticket::default() }
+impl<'a, T, F: FnMut(&mut Core) -> Option<T>> TakeTurn<'a, T, F> {
+    pub fn new(hold: &'a ConnectionRef, kind: ItemKind, take: F) -> TakeTurn<'a, T, F> {
+        TakeTurn { hold, kind, take, ticket: Ticket::default() }
     }
 }
 
-impl<T, F: FnMut(&mut Core) -> Option<T> + Unpin> Future for Turn<'_, T, F> {
+impl<T, F: FnMut(&mut Core) -> Option<T> + Unpin> Future for TakeTurn<'_, T, F> {
     type Output = Result<T, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
@@ -62,7 +62,7 @@ impl<T, F: FnMut(&mut Core) -> Option<T> + Unpin> Future for Turn<'_, T, F> {
 }
 
 /// A woken task that is dropped passes the item to the next task.
-impl<T, F: FnMut(&mut Core) -> Option<T>> Drop for Turn<'_, T, F> {
+impl<T, F: FnMut(&mut Core) -> Option<T>> Drop for TakeTurn<'_, T, F> {
     fn drop(&mut self) {
         if self.ticket.is_unused() {
             return;

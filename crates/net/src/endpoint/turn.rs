@@ -1,9 +1,9 @@
 //! One turn of driving an endpoint: receive, run timers, send. The holder of the turn drives the endpoint: a thread, a
 //! task, or briefly the application's own call.
 
-use super::buffers::{Outbox, RECEIVED, Turn};
-use super::shared::{Core, Shared};
-use crate::socket::{Sent, Socket};
+use super::buffers::{DatagramOutbox, RECEIVED, TurnBuffers};
+use super::shared::{Core, EndpointShared};
+use crate::socket::{SendResult, Socket};
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
 use std::task::Waker;
@@ -11,7 +11,7 @@ use std::task::Waker;
 /// Most datagrams in one send: the kernel's limit.
 const SEGMENTS: usize = 64;
 
-impl Outbox {
+impl DatagramOutbox {
     /// Takes packets from the endpoint as long as there are free buffers.
     fn fill(&mut self, core: &mut Core, now: Time, segments: usize) {
         while let Some(index) = self.free.pop() {
@@ -27,12 +27,12 @@ impl Outbox {
     }
 
     /// Sends the filled buffers; false if the socket is full.
-    fn flush(&mut self, shared: &Shared, socket: &Socket) -> bool {
+    fn flush(&mut self, shared: &EndpointShared, socket: &Socket) -> bool {
         while let Some((index, transmit)) = self.ready.front() {
             let bytes = self.buffers.get(*index).and_then(|b| b.get(..transmit.size));
             let Transmit { to, segment, ecn, .. } = *transmit;
-            let sent = bytes.map_or(Sent::Gone, |b| socket.send(to, b, segment, ecn));
-            if sent == Sent::Full {
+            let sent = bytes.map_or(SendResult::Gone, |b| socket.send(to, b, segment, ecn));
+            if sent == SendResult::Full {
                 return false;
             }
             if let (Some(tap), Some(bytes)) = (&shared.tap, bytes) {
@@ -46,7 +46,7 @@ impl Outbox {
 }
 
 /// Work that is left after a turn.
-pub(super) struct Next {
+pub(super) struct PendingWork {
     /// Time of the turn.
     #[cfg_attr(not(feature = "runtime-tokio"), expect(dead_code))]
     pub now: Time,
@@ -60,7 +60,7 @@ pub(super) struct Next {
     pub is_over: bool,
 }
 
-impl Turn {
+impl TurnBuffers {
     /// Receives at most a batch. False if the socket is drained: a batch that is not full either emptied it, or the
     /// next wait returns at once.
     pub fn receive(&mut self) -> bool {
@@ -69,7 +69,7 @@ impl Turn {
     }
 
     /// Passes received datagrams to the endpoint, and runs its timers.
-    fn take_in(&mut self, shared: &Shared, core: &mut Core) {
+    fn take_in(&mut self, shared: &EndpointShared, core: &mut Core) {
         let latest = &mut self.latest;
         self.batch.each(&shared.clock, true, |came| {
             *latest = came.at.max(*latest);
@@ -90,7 +90,7 @@ impl Turn {
 
     /// Takes the packets to send; returns the remaining work. If that has to wait, the driver counts as asleep from
     /// here on.
-    fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
+    fn put_out(&mut self, shared: &EndpointShared, core: &mut Core) -> PendingWork {
         let now = self.latest;
         core.latest = now;
         // Keep the last statistics of connections that tasks have closed, before the endpoint reports their end.
@@ -106,7 +106,13 @@ impl Turn {
             shared.will_sleep();
         }
         self.due = due;
-        Next { now, due, is_busy, is_full: false, is_over: is_left && self.outbox.ready.is_empty() }
+        PendingWork {
+            now,
+            due,
+            is_busy,
+            is_full: false,
+            is_over: is_left && self.outbox.ready.is_empty(),
+        }
     }
 
     fn wake(&mut self) -> bool {
@@ -115,8 +121,8 @@ impl Turn {
         any
     }
 
-    /// Completes a turn after [`receive`](Turn::receive).
-    pub fn run(&mut self, shared: &Shared) -> Next {
+    /// Completes a turn after [`receive`](TurnBuffers::receive).
+    pub fn run(&mut self, shared: &EndpointShared) -> PendingWork {
         let mut next = {
             let mut core = shared.lock();
             self.take_in(shared, &mut core);
@@ -130,7 +136,7 @@ impl Turn {
     }
 
     /// Sends the packets of an application's call within that call. Returns false if the driver must do the rest.
-    pub fn run_in_call(&mut self, shared: &Shared) -> bool {
+    pub fn run_in_call(&mut self, shared: &EndpointShared) -> bool {
         let drivers_due = self.due;
         let mut next = {
             let mut core = shared.lock();
@@ -150,7 +156,7 @@ impl Turn {
 
     /// First half of a turn; returns whether tasks were woken. Their data may leave with the second half.
     #[cfg(feature = "runtime-tokio")]
-    pub fn begin(&mut self, shared: &Shared) -> bool {
+    pub fn begin(&mut self, shared: &EndpointShared) -> bool {
         {
             let mut core = shared.lock();
             self.take_in(shared, &mut core);
@@ -162,7 +168,7 @@ impl Turn {
 
     /// Second half of a turn, without sending.
     #[cfg(feature = "runtime-tokio")]
-    pub fn end(&mut self, shared: &Shared) -> Next {
+    pub fn end(&mut self, shared: &EndpointShared) -> PendingWork {
         if std::mem::take(&mut self.has_paused) {
             self.latest = shared.clock.now().max(self.latest);
         }
@@ -176,7 +182,7 @@ impl Turn {
         next
     }
 
-    /// Whether packets wait for [`flush`](Turn::flush).
+    /// Whether packets wait for [`flush`](TurnBuffers::flush).
     #[cfg(feature = "runtime-tokio")]
     pub fn has_more(&self) -> bool {
         !self.outbox.ready.is_empty()
@@ -184,7 +190,7 @@ impl Turn {
 
     /// Sends the filled buffers; false if the socket is full.
     #[cfg(feature = "runtime-tokio")]
-    pub fn flush(&mut self, shared: &Shared) -> bool {
+    pub fn flush(&mut self, shared: &EndpointShared) -> bool {
         self.outbox.flush(shared, &self.socket)
     }
 }

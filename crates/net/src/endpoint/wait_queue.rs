@@ -75,8 +75,8 @@ mod tests {
     use std::task::Wake;
 
     #[derive(Default)]
-    struct Count(AtomicUsize);
-    impl Wake for Count {
+    struct CountingWaker(AtomicUsize);
+    impl Wake for CountingWaker {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn as_many_wake_as_there_are_things_and_who_leaves_passes_its_turn_on() {
-        let tasks: Vec<Arc<Count>> = (0..3).map(|_| Arc::default()).collect();
+        let tasks: Vec<Arc<CountingWaker>> = (0..3).map(|_| Arc::default()).collect();
         let woken = |n: usize| tasks[n].0.load(Ordering::Relaxed);
         let mut tickets: [Ticket; 3] = Default::default();
         let mut queue = WaitQueue::default();

@@ -1,6 +1,6 @@
 //! The probing client: runs the steps that [`Probe`] requests.
 
-use super::peer::{Event, Peer};
+use super::peer::{PeerEvent, ProbePeer};
 use super::server::LATE;
 use super::{CONTROLLER, OVERHEAD, ProbeError, client_config};
 use crate::clock::Clock;
@@ -8,9 +8,11 @@ use crate::endpoint::Driver;
 use crate::{ConnectOptions, Endpoint, Error, Options, block_on_for};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_probe::frames::{Frame, HEADER, TrainFrame};
-use narrows_probe::{Arrival, Estimate, Observed, OverflowWatch, Probe, RecordedWay, Recording};
-use narrows_probe::{Step, Way};
+use narrows_probe::frames::{HEADER, ProbeFrame, TrainFrame};
+use narrows_probe::{
+    OverflowWatch, PathEstimate, Probe, RecordedWay, TraceRecording, TrainArrival, TrainObservation,
+};
+use narrows_probe::{ProbeDirection, ProbeStep};
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
@@ -39,7 +41,7 @@ pub struct ProbeOptions {
 #[derive(Clone, Debug)]
 pub struct Probed {
     /// Estimates of the path's properties.
-    pub estimate: Estimate,
+    pub estimate: PathEstimate,
     /// Seconds from the first packet to the last answer.
     pub seconds: f64,
     /// Key of the server; `None` if it did not arrive.
@@ -81,13 +83,13 @@ pub fn probe(
 /// Records the path over a connection of its own, since a server sends a bounded number of bytes to each.
 fn record(
     options: &ProbeOptions,
-    estimate: &Estimate,
+    estimate: &PathEstimate,
     tell: &mut dyn FnMut(f64) -> bool,
 ) -> Result<[RecordedWay; 2], ProbeError> {
     let mut attempts = 0;
     loop {
         let recorded = ProbeConnection::open(options).and_then(|mut link| {
-            let mut recording = Recording::new(link.now(), estimate);
+            let mut recording = TraceRecording::new(link.now(), estimate);
             link.run(|now, done| {
                 if let Some((step, observed)) = done {
                     recording.on_train(&step, observed);
@@ -134,7 +136,7 @@ impl ProbeConnection {
         let measured = connection.stats().min_rtt;
         let halved = Duration::from_nanos(handshake.as_nanos() / 2);
         let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };
-        let prober = Prober { peer: Peer::new(connection, stream), train: 0 };
+        let prober = Prober { peer: ProbePeer::new(connection, stream), train: 0 };
         Ok(ProbeConnection { endpoint, prober, rtt })
     }
 
@@ -145,7 +147,7 @@ impl ProbeConnection {
     /// Sends each train that `next` returns, and passes it the observation; until it returns none, or false.
     fn run(
         &mut self,
-        mut next: impl FnMut(Time, Option<(Step, Observed)>) -> (Option<Step>, bool),
+        mut next: impl FnMut(Time, Option<(ProbeStep, TrainObservation)>) -> (Option<ProbeStep>, bool),
     ) -> Result<(), ProbeError> {
         let mut done = None;
         loop {
@@ -166,12 +168,12 @@ impl Drop for ProbeConnection {
 }
 
 struct Prober {
-    peer: Peer,
+    peer: ProbePeer,
     train: u32,
 }
 
 impl Prober {
-    fn take(&mut self, step: &Step) -> Result<Observed, ProbeError> {
+    fn take(&mut self, step: &ProbeStep) -> Result<TrainObservation, ProbeError> {
         self.train += 1;
         let train = TrainFrame {
             train: self.train,
@@ -184,14 +186,14 @@ impl Prober {
             ce: u16::try_from(step.train.ce).unwrap_or(u16::MAX),
         };
         match step.way {
-            Way::Up => self.up(&train),
-            Way::Down => self.down(&train),
+            ProbeDirection::Up => self.up(&train),
+            ProbeDirection::Down => self.down(&train),
         }
     }
 
     /// Sends a train to the server.
-    fn up(&mut self, train: &TrainFrame) -> Result<Observed, ProbeError> {
-        self.peer.say(&Frame::Up(*train))?;
+    fn up(&mut self, train: &TrainFrame) -> Result<TrainObservation, ProbeError> {
+        self.peer.say(&ProbeFrame::Up(*train))?;
         // The train's own rate is the hint, so that its schedule is kept.
         let bits = (u64::from(train.bytes) + u64::from(OVERHEAD)) * 8;
         if let Some(bps) = (bits * 1_000_000_000).checked_div(train.gap_ns) {
@@ -199,18 +201,18 @@ impl Prober {
             self.peer.connection.reconfigure(&hints, HintSource::User)?;
         }
         let sent = self.peer.send_train(train)?;
-        self.peer.say(&Frame::Sent { train: train.train, packets: sent.len() as u32 })?;
+        self.peer.say(&ProbeFrame::Sent { train: train.train, packets: sent.len() as u32 })?;
         let until = self.peer.connection.now() + ANSWER;
         loop {
             let left = until.since(self.peer.connection.now());
             match self.peer.wait(left)? {
                 None => return Err(ProbeError::Silent),
-                Some(Event::Frame(Frame::Report { train: which, arrivals }))
+                Some(PeerEvent::Frame(ProbeFrame::Report { train: which, arrivals }))
                     if which == train.train =>
                 {
-                    return Ok(Observed::new(sent, &arrivals));
+                    return Ok(TrainObservation::new(sent, &arrivals));
                 }
-                Some(Event::Frame(Frame::Refused { why })) => {
+                Some(PeerEvent::Frame(ProbeFrame::Refused { why })) => {
                     return Err(ProbeError::Refused { reason: why });
                 }
                 Some(_) => {}
@@ -219,12 +221,12 @@ impl Prober {
     }
 
     /// Receives a train from the server.
-    fn down(&mut self, train: &TrainFrame) -> Result<Observed, ProbeError> {
+    fn down(&mut self, train: &TrainFrame) -> Result<TrainObservation, ProbeError> {
         // The server's announcement has arrived, because trains went to it before.
         if self.peer.connection.peer_protocol()? != CONTROLLER {
             return Err(ProbeError::OwnProtocol);
         }
-        self.peer.say(&Frame::Down(*train))?;
+        self.peer.say(&ProbeFrame::Down(*train))?;
         let whole = Duration::from_nanos(train.gap_ns).saturating_mul(u64::from(train.packets));
         let mut until = self.peer.connection.now() + whole + ANSWER;
         let mut watch = OverflowWatch::new(train.stop_at);
@@ -235,31 +237,31 @@ impl Prober {
             match self.peer.wait(left)? {
                 None if all.is_some() => break,
                 None => return Err(ProbeError::Silent),
-                Some(Event::Packet(at, ecn, header)) if header.train == train.train => {
+                Some(PeerEvent::Packet(at, ecn, header)) if header.train == train.train => {
                     if let Some(stamp @ None) = stamps.get_mut(header.index as usize) {
                         *stamp = Some(header.sent_ns);
                         let (index, at_ns) = (header.index, at.as_nanos());
-                        arrivals.push(Arrival { index, at_ns, ecn });
+                        arrivals.push(TrainArrival { index, at_ns, ecn });
                     }
                     if watch.on_arrival(header.index, ecn) && !stopped {
                         stopped = true;
-                        self.peer.say(&Frame::Stop { train: train.train })?;
+                        self.peer.say(&ProbeFrame::Stop { train: train.train })?;
                     }
                 }
-                Some(Event::Frame(Frame::Sent { train: which, packets }))
+                Some(PeerEvent::Frame(ProbeFrame::Sent { train: which, packets }))
                     if which == train.train =>
                 {
                     all = Some(packets.min(train.packets) as usize);
                     until = self.peer.connection.now() + LATE;
                 }
-                Some(Event::Frame(Frame::Refused { why })) => {
+                Some(PeerEvent::Frame(ProbeFrame::Refused { why })) => {
                     return Err(ProbeError::Refused { reason: why });
                 }
                 Some(_) => {}
             }
         }
         stamps.truncate(all.unwrap_or(0));
-        Ok(Observed::new(between(&stamps, train.gap_ns), &arrivals))
+        Ok(TrainObservation::new(between(&stamps, train.gap_ns), &arrivals))
     }
 }
 

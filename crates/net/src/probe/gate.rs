@@ -14,7 +14,7 @@ pub struct ProbeGate {
 
 /// A place that is taken until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct GatePermit {
     gate: ProbeGate,
     network: IpAddr,
 }
@@ -24,7 +24,7 @@ impl ProbeGate {
     ///
     /// # Errors
     /// The reason for a refusal, as sent to the client.
-    pub(super) fn enter(&self, client: IpAddr) -> Result<Place, &'static str> {
+    pub(super) fn enter(&self, client: IpAddr) -> Result<GatePermit, &'static str> {
         let network = network(client);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if places.contains(&network) {
@@ -38,11 +38,11 @@ impl ProbeGate {
             );
         }
         places.push(network);
-        Ok(Place { gate: self.clone(), network })
+        Ok(GatePermit { gate: self.clone(), network })
     }
 }
 
-impl Drop for Place {
+impl Drop for GatePermit {
     fn drop(&mut self) {
         let mut places = self.gate.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.retain(|n| *n != self.network);
@@ -69,7 +69,7 @@ mod tests {
         assert!(gate.enter(ip("2001:db8:1:9::2")).is_err(), "the same network");
         let v4 = gate.enter(ip("192.0.2.1")).unwrap();
         assert!(gate.enter(ip("::ffff:192.0.2.1")).is_err(), "the same address");
-        let others: Vec<Place> =
+        let others: Vec<GatePermit> =
             (2..8).map(|n| gate.enter(IpAddr::from([192, 0, 2, n])).unwrap()).collect();
         assert!(gate.enter(ip("192.0.2.9")).is_err(), "{} places", others.len());
         drop(first);

@@ -4,7 +4,7 @@ use super::ProbeError;
 use crate::{Connection, ReceiveStream, SendStream, block_on_for};
 use narrows_base::{Duration, Time};
 use narrows_probe::ecn::{CE, ECT0};
-use narrows_probe::frames::{Frame, FrameReader, HEADER, Header, TrainFrame};
+use narrows_probe::frames::{FrameReader, HEADER, ProbeFrame, TrainFrame, TrainHeader};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -21,48 +21,48 @@ const CHUNK: usize = 16 << 10;
 
 /// Received items.
 #[derive(Debug)]
-pub(super) enum Event {
-    Frame(Frame),
+pub(super) enum PeerEvent {
+    Frame(ProbeFrame),
     /// A packet of a train, its arrival time, and its ECN field.
-    Packet(Time, u8, Header),
+    Packet(Time, u8, TrainHeader),
 }
 
-pub(super) struct Peer {
+pub(super) struct ProbePeer {
     pub connection: Connection,
     send: SendStream,
     receive: ReceiveStream,
     reader: FrameReader,
 }
 
-impl Peer {
-    pub fn new(connection: Connection, (send, receive): (SendStream, ReceiveStream)) -> Peer {
-        Peer { connection, send, receive, reader: FrameReader::default() }
+impl ProbePeer {
+    pub fn new(connection: Connection, (send, receive): (SendStream, ReceiveStream)) -> ProbePeer {
+        ProbePeer { connection, send, receive, reader: FrameReader::default() }
     }
 
-    pub fn say(&mut self, frame: &Frame) -> Result<(), ProbeError> {
+    pub fn say(&mut self, frame: &ProbeFrame) -> Result<(), ProbeError> {
         let sent = block_on_for(PATIENCE, self.send.send_all(&frame.bytes()));
         Ok(sent.ok_or(ProbeError::Silent)??)
     }
 
     /// The next event, or `None` after `most`. Packets come before frames, because a train's end was sent after its
     /// packets.
-    pub fn wait(&mut self, most: Duration) -> Result<Option<Event>, ProbeError> {
+    pub fn wait(&mut self, most: Duration) -> Result<Option<PeerEvent>, ProbeError> {
         let most = std::time::Duration::from_nanos(most.as_nanos());
         let came = block_on_for(most, pin!(poll_fn(|context| self.poll(context))));
         came.transpose()
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, ProbeError>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<PeerEvent, ProbeError>> {
         while let Poll::Ready(came) = self.connection.poll_whole_message(context) {
             let message = came?;
-            if let Some(header) = Header::read(&message.bytes) {
-                return Poll::Ready(Ok(Event::Packet(message.at, message.ecn, header)));
+            if let Some(header) = TrainHeader::read(&message.bytes) {
+                return Poll::Ready(Ok(PeerEvent::Packet(message.at, message.ecn, header)));
             }
         }
         let mut chunk = [0; CHUNK];
         loop {
             if let Some(frame) = self.reader.next_frame()? {
-                return Poll::Ready(Ok(Event::Frame(frame)));
+                return Poll::Ready(Ok(PeerEvent::Frame(frame)));
             }
             match self.receive.poll_receive(context, &mut chunk) {
                 Poll::Pending => return Poll::Pending,
@@ -93,17 +93,22 @@ impl Peer {
             if now < due || held {
                 let wait = if held { LOOK } else { due.since(now) };
                 match self.wait(wait)? {
-                    Some(Event::Frame(Frame::Stop { train: which })) if which == train.train => {
+                    Some(PeerEvent::Frame(ProbeFrame::Stop { train: which }))
+                        if which == train.train =>
+                    {
                         break;
                     }
-                    Some(Event::Frame(Frame::Refused { why })) => {
+                    Some(PeerEvent::Frame(ProbeFrame::Refused { why })) => {
                         return Err(ProbeError::Refused { reason: why });
                     }
                     _ => continue,
                 }
             }
-            let header =
-                Header { train: train.train, index: sent.len() as u32, sent_ns: now.as_nanos() };
+            let header = TrainHeader {
+                train: train.train,
+                index: sent.len() as u32,
+                sent_ns: now.as_nanos(),
+            };
             if sent.len() == first_ce {
                 self.connection.set_ecn_field(CE)?;
             }

@@ -1,11 +1,11 @@
 //! The server's side: sends the requested trains, and reports arrivals.
 
-use super::peer::{Event, Peer};
+use super::peer::{PeerEvent, ProbePeer};
 use super::{APPLICATION, BUSY, OVERHEAD, ProbeError, ProbeGate, REFUSED};
 use crate::{Connection, block_on_for};
 use narrows_base::{Duration, Time};
-use narrows_probe::frames::{Frame, HEADER, Header, MAX_PACKETS, TrainFrame};
-use narrows_probe::{Arrival, Budget, MAX_TIME, OverflowWatch};
+use narrows_probe::frames::{HEADER, MAX_PACKETS, ProbeFrame, TrainFrame, TrainHeader};
+use narrows_probe::{Budget, MAX_TIME, OverflowWatch, TrainArrival};
 
 /// Time limit of a probe, including delays of a loaded host.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub fn answer(connection: Connection, gate: &ProbeGate) {
         let _place = place;
         let stream = block_on_for(FIRST, connection.accept_bi());
         let Some(Ok(stream)) = stream else { return connection.close(REFUSED, "no request came") };
-        let mut answering = Answering::new(Peer::new(connection, stream));
+        let mut answering = Answering::new(ProbePeer::new(connection, stream));
         let done = answering.run();
         let connection = &answering.peer.connection;
         match done {
@@ -47,16 +47,16 @@ pub async fn is_probe(connection: &Connection) -> bool {
 }
 
 struct Answering {
-    peer: Peer,
+    peer: ProbePeer,
     began: Time,
     budget: Budget,
-    received: Received,
+    received: TrainArrivals,
 }
 
 impl Answering {
-    fn new(peer: Peer) -> Answering {
+    fn new(peer: ProbePeer) -> Answering {
         let began = peer.connection.now();
-        Answering { peer, began, budget: Budget::default(), received: Received::default() }
+        Answering { peer, began, budget: Budget::default(), received: TrainArrivals::default() }
     }
 
     /// Runs until the client ends the probe, or until the time limit.
@@ -68,19 +68,19 @@ impl Answering {
             }
             match self.peer.wait(MAX_TIME)? {
                 None => return Ok(()),
-                Some(Event::Packet(at, ecn, header)) => {
+                Some(PeerEvent::Packet(at, ecn, header)) => {
                     if self.received.on_packet(at, ecn, &header) {
-                        self.peer.say(&Frame::Stop { train: header.train })?;
+                        self.peer.say(&ProbeFrame::Stop { train: header.train })?;
                     }
                 }
-                Some(Event::Frame(Frame::Up(train))) => self.received.expect(&train)?,
-                Some(Event::Frame(Frame::Sent { train, packets })) => {
+                Some(PeerEvent::Frame(ProbeFrame::Up(train))) => self.received.expect(&train)?,
+                Some(PeerEvent::Frame(ProbeFrame::Sent { train, packets })) => {
                     self.report(train, packets)?
                 }
-                Some(Event::Frame(Frame::Down(train))) => self.send(&train)?,
+                Some(PeerEvent::Frame(ProbeFrame::Down(train))) => self.send(&train)?,
                 // A train may end before the receiver's stop arrives.
-                Some(Event::Frame(Frame::Stop { .. })) => {}
-                Some(Event::Frame(Frame::Report { .. } | Frame::Refused { .. })) => {
+                Some(PeerEvent::Frame(ProbeFrame::Stop { .. })) => {}
+                Some(PeerEvent::Frame(ProbeFrame::Report { .. } | ProbeFrame::Refused { .. })) => {
                     return Err(ProbeError::BadFrame);
                 }
             }
@@ -103,7 +103,7 @@ impl Answering {
         }
         let sent = self.peer.send_train(train)?;
         self.budget.count(sent.len(), bytes);
-        self.peer.say(&Frame::Sent { train: train.train, packets: sent.len() as u32 })
+        self.peer.say(&ProbeFrame::Sent { train: train.train, packets: sent.len() as u32 })
     }
 
     /// Waits a moment for late packets, and reports the arrivals.
@@ -112,31 +112,31 @@ impl Answering {
         while !self.received.has_all(train, packets) {
             let left = until.since(self.peer.connection.now());
             match self.peer.wait(left)? {
-                Some(Event::Packet(at, ecn, header)) => {
+                Some(PeerEvent::Packet(at, ecn, header)) => {
                     self.received.on_packet(at, ecn, &header);
                 }
-                Some(Event::Frame(_)) => return Err(ProbeError::BadFrame),
+                Some(PeerEvent::Frame(_)) => return Err(ProbeError::BadFrame),
                 None => break,
             }
         }
         let arrivals = self.received.take(train);
-        self.peer.say(&Frame::Report { train, arrivals })
+        self.peer.say(&ProbeFrame::Report { train, arrivals })
     }
 }
 
 /// Arrivals of the current train.
 #[derive(Default)]
-struct Received {
+struct TrainArrivals {
     train: u32,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<TrainArrival>,
     watch: Option<OverflowWatch>,
     stopped: bool,
 }
 
-impl Received {
+impl TrainArrivals {
     fn begin(&mut self, train: u32) {
         if self.train != train {
-            *self = Received { train, ..Received::default() };
+            *self = TrainArrivals { train, ..TrainArrivals::default() };
         }
     }
     fn expect(&mut self, train: &TrainFrame) -> Result<(), ProbeError> {
@@ -148,15 +148,15 @@ impl Received {
         Ok(())
     }
     /// Records a packet. Returns true once, when the train is to be stopped.
-    fn on_packet(&mut self, at: Time, ecn: u8, header: &Header) -> bool {
-        let Header { train, index, .. } = *header;
+    fn on_packet(&mut self, at: Time, ecn: u8, header: &TrainHeader) -> bool {
+        let TrainHeader { train, index, .. } = *header;
         // Ignore packets of an older train.
         if train < self.train || index >= MAX_PACKETS {
             return false;
         }
         self.begin(train);
         if self.arrivals.len() < MAX_PACKETS as usize {
-            self.arrivals.push(Arrival { index, at_ns: at.as_nanos(), ecn });
+            self.arrivals.push(TrainArrival { index, at_ns: at.as_nanos(), ecn });
         }
         let stop = self.watch.as_mut().is_some_and(|w| w.on_arrival(index, ecn));
         stop && !std::mem::replace(&mut self.stopped, true)
@@ -164,7 +164,7 @@ impl Received {
     fn has_all(&self, train: u32, packets: u32) -> bool {
         self.train == train && self.arrivals.len() >= packets as usize
     }
-    fn take(&mut self, train: u32) -> Vec<Arrival> {
+    fn take(&mut self, train: u32) -> Vec<TrainArrival> {
         if self.train == train { std::mem::take(&mut self.arrivals) } else { Vec::new() }
     }
 }

@@ -1,16 +1,16 @@
 use super::*;
 use narrows_base::{Rate, Time};
-use narrows_link::{Change, LossSpec};
+use narrows_link::{LinkChange, LossSpec};
 use std::net::UdpSocket;
 use std::sync::OnceLock;
 
 #[derive(Debug, Default)]
-struct Seen {
+struct MissedLog {
     observer: OnceLock<RelayObserver>,
     missed: Mutex<Vec<MissedDatagram>>,
 }
 
-impl RelayTap for Seen {
+impl RelayTap for MissedLog {
     fn bound(&self, observer: RelayObserver) {
         let _ = self.observer.set(observer);
     }
@@ -27,7 +27,7 @@ fn a_running_relay_takes_changes_and_names_what_it_loses() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut link = LinkConfig::plain(Rate::from_bps(100_000_000), Duration::from_millis(1));
     link.changes = true;
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(MissedLog::default());
     let (listen, to) = ("127.0.0.1:0".parse().unwrap(), server.local_addr().unwrap());
     let relay = Relay::watched(listen, to, &link, &link, 1, Some(seen.clone())).unwrap();
     let observer = seen.observer.get().unwrap();
@@ -38,7 +38,7 @@ fn a_running_relay_takes_changes_and_names_what_it_loses() {
     };
     assert!(clients.iter().all(arrives));
     let all = LossSpec::parse_all("100%").unwrap();
-    observer.change(Time::ZERO, 0, Change::Loss(all));
+    observer.change(Time::ZERO, 0, LinkChange::Loss(all));
     while relay.stats().there.lost == 0 {
         clients[1].send_to(b"lost or not", relay.local_addr()).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -48,7 +48,7 @@ fn a_running_relay_takes_changes_and_names_what_it_loses() {
     }
     let missed = seen.missed.lock().unwrap()[0];
     assert_eq!((missed.client, missed.direction, missed.dropped), (1, 0, false));
-    observer.change(Time::ZERO, 0, Change::Loss(Vec::new()));
+    observer.change(Time::ZERO, 0, LinkChange::Loss(Vec::new()));
     let before = relay.stats().there.delivered_packets;
     while relay.stats().there.delivered_packets == before {
         clients[0].send_to(b"again", relay.local_addr()).unwrap();

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A client and its socket.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct RelayClient {
     pub address: SocketAddr,
     /// Connected to B.
     pub socket: Socket,
@@ -20,8 +20,8 @@ pub(super) struct Client {
 
 /// All clients, by a number that is never reused.
 #[derive(Debug)]
-pub(super) struct Clients {
-    list: BTreeMap<u32, Client>,
+pub(super) struct RelayClients {
+    list: BTreeMap<u32, RelayClient>,
     numbers: BTreeMap<SocketAddr, u32>,
     seen: u32,
     most: usize,
@@ -30,10 +30,17 @@ pub(super) struct Clients {
     errors: u64,
 }
 
-impl Clients {
+impl RelayClients {
     /// At most `most` clients. A client is removed after `idle` without a datagram in either direction.
-    pub fn new(most: usize, idle: Duration) -> Clients {
-        Clients { list: BTreeMap::new(), numbers: BTreeMap::new(), seen: 0, most, idle, errors: 0 }
+    pub fn new(most: usize, idle: Duration) -> RelayClients {
+        RelayClients {
+            list: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            seen: 0,
+            most,
+            idle,
+            errors: 0,
+        }
     }
 
     /// The client at this address, created if necessary; `None` if the limit is reached.
@@ -43,7 +50,7 @@ impl Clients {
         address: SocketAddr,
         to: SocketAddr,
         seed: u64,
-    ) -> Option<(u32, &mut Client)> {
+    ) -> Option<(u32, &mut RelayClient)> {
         let number = match self.numbers.get(&address) {
             Some(number) => *number,
             None => self.add(now, address, to, seed)?,
@@ -64,7 +71,7 @@ impl Clients {
         let number = self.seen;
         self.seen = self.seen.checked_add(1)?;
         let (there, back) = (LossNumbers::there(seed, number), LossNumbers::back(seed, number));
-        self.list.insert(number, Client { address, socket, there, back, last_received: now });
+        self.list.insert(number, RelayClient { address, socket, there, back, last_received: now });
         self.numbers.insert(address, number);
         Some(number)
     }
@@ -83,13 +90,13 @@ impl Clients {
         self.numbers.retain(|_, n| list.contains_key(n));
     }
 
-    pub fn get(&self, number: u32) -> Option<&Client> {
+    pub fn get(&self, number: u32) -> Option<&RelayClient> {
         self.list.get(&number)
     }
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Client)> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut RelayClient)> {
         self.list.iter_mut().map(|(n, c)| (*n, c))
     }
-    pub fn iter(&self) -> impl Iterator<Item = &Client> {
+    pub fn iter(&self) -> impl Iterator<Item = &RelayClient> {
         self.list.values()
     }
     pub fn len(&self) -> usize {
@@ -103,7 +110,7 @@ impl Clients {
     }
 }
 
-impl Client {
+impl RelayClient {
     /// Records that B sent a datagram to this client.
     pub fn hear(&mut self, now: Time) {
         self.last_received = now;

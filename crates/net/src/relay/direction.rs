@@ -4,7 +4,7 @@ use super::datagrams::{DatagramRef, Slab};
 use super::stats::DirectionStats;
 use narrows_base::random::mix;
 use narrows_base::{RandomKey, SpecError, Time};
-use narrows_link::{Change, Link, LinkConfig, Meter};
+use narrows_link::{Link, LinkChange, LinkConfig, Meter};
 
 /// Most bytes that one direction stores, regardless of the link's queue limit.
 pub(super) const MAX_HELD: usize = 256 << 20;
@@ -13,7 +13,7 @@ const MAX_MISSED: usize = 4096;
 
 /// A link in virtual time, with the bytes of the packets on it.
 #[derive(Debug)]
-pub struct Direction {
+pub struct RelayDirection {
     link: Link<DatagramRef>,
     slab: Slab,
     /// Counters of this direction.
@@ -105,16 +105,16 @@ pub struct Out<'a> {
     pub corrupt: Option<u32>,
 }
 
-impl Direction {
+impl RelayDirection {
     /// `name` is the link's in a simulation with the same seed.
     ///
     /// # Errors
     /// As [`LinkConfig::check`].
-    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Direction, SpecError> {
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<RelayDirection, SpecError> {
         let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
         let (slab, stats) = (Slab::default(), DirectionStats::default());
-        Ok(Direction { link, slab, stats, latest: Time::ZERO, most: 0, missed: None })
+        Ok(RelayDirection { link, slab, stats, latest: Time::ZERO, most: 0, missed: None })
     }
 
     /// The latest time passed to the link.
@@ -131,7 +131,7 @@ impl Direction {
         self.latest = self.latest.max(packet.at);
         let Arriving { flow, random_key, size, ecn, .. } = packet;
         let datagram = DatagramRef { slot, flow, random_key, size, ecn: ecn & 3, corrupt: false };
-        let Direction { link, slab, stats, most, missed, .. } = self;
+        let RelayDirection { link, slab, stats, most, missed, .. } = self;
         let mut tally = Tally { slab, stats, most, missed };
         link.accept(self.latest, datagram, &mut tally);
         self.link.mtu().filter(|mtu| size > *mtu)
@@ -139,12 +139,12 @@ impl Direction {
 
     /// Applies a scheduled change. Packets that are due before must have been delivered. The link must be configured
     /// with `changes`.
-    pub fn change(&mut self, at: Time, change: &Change) {
+    pub fn change(&mut self, at: Time, change: &LinkChange) {
         self.latest = self.latest.max(at);
         self.link.change(self.latest, change);
     }
 
-    /// Records undelivered packets from now on, for [`missed`](Direction::missed).
+    /// Records undelivered packets from now on, for [`missed`](RelayDirection::missed).
     pub fn keep_missed(&mut self) {
         self.missed = Some(Vec::new());
     }
@@ -175,7 +175,7 @@ impl Direction {
                 break;
             }
             self.latest = self.latest.max(due);
-            let Direction { link, slab, stats, most, missed, .. } = &mut *self;
+            let RelayDirection { link, slab, stats, most, missed, .. } = &mut *self;
             let mut tally = Tally { slab, stats, most, missed };
             let Some(datagram) = link.poll(due, &mut tally) else { continue };
             // A duplicate shares its datagram's slot and due time: it follows at once.

@@ -6,8 +6,8 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Duration::from_millis(n)
 }
 
-fn direction(config: &LinkConfig) -> Direction {
-    Direction::new(config, 1, "bottleneck").unwrap()
+fn direction(config: &LinkConfig) -> RelayDirection {
+    RelayDirection::new(config, 1, "bottleneck").unwrap()
 }
 
 /// A datagram whose size includes 28 bytes of headers.

@@ -20,15 +20,15 @@ mod stats;
 mod watch;
 
 pub use self::datagrams::{HEADERS, LossNumbers};
-pub use self::direction::{Arriving, Direction, Out, damage};
+pub use self::direction::{Arriving, Out, RelayDirection, damage};
 pub use self::stats::{DirectionStats, Lateness, LatenessCounter, RelayStats};
 pub use self::watch::{
     MissedDatagram, RelayObserver, RelaySide, RelaySnapshot, RelayTap, RelayedDatagram,
 };
 
-use self::clients::{Clients, towards};
+use self::clients::{RelayClients, towards};
 use self::run::Runner;
-use self::shared::{Counts, Shared, lock};
+use self::shared::{RelayCounts, RelayShared, lock};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
@@ -49,7 +49,7 @@ const IDLE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Relay {
     local: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<RelayShared>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -82,8 +82,8 @@ impl Relay {
         watch: Option<Arc<dyn RelayTap>>,
     ) -> Result<Relay, Error> {
         let mut there =
-            Direction::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
-        let mut back = Direction::new(link_back, seed, "bottleneck.back")
+            RelayDirection::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
+        let mut back = RelayDirection::new(link_back, seed, "bottleneck.back")
             .map_err(|e| Error::link("--link-back", &e))?;
         let front = Socket::bind(listen).map_err(|e| Error::bind(listen, &e))?;
         if to.port() == 0 || to.ip().is_unspecified() {
@@ -91,13 +91,13 @@ impl Relay {
         }
         towards(to).map_err(|e| Error::bind(to, &e))?;
         let local = front.local();
-        let counts = Counts {
+        let counts = RelayCounts {
             stats: RelayStats::default(),
             late: LatenessCounter::new(),
             waiting: [0; 2],
             most: [0; 2],
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RelayShared {
             stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
             waker: Waker::new().map_err(|e| Error::system(&e))?,
@@ -119,7 +119,7 @@ impl Relay {
             seed,
             there,
             back,
-            clients: Clients::new(MAX_CLIENTS, IDLE),
+            clients: RelayClients::new(MAX_CLIENTS, IDLE),
             changes: Vec::new(),
         };
         let thread = std::thread::Builder::new()

@@ -1,15 +1,15 @@
 //! A relay's loop: receive, deliver due packets, wait.
 
-use super::clients::Clients;
+use super::clients::RelayClients;
 use super::datagrams::HEADERS;
-use super::direction::{Arriving, Direction, Out, damage};
-use super::shared::{Shared, lock};
+use super::direction::{Arriving, Out, RelayDirection, damage};
+use super::shared::{RelayShared, lock};
 use super::watch::{MissedDatagram, RelaySide, RelayTap, RelayedDatagram};
 use crate::clock::Clock;
-use crate::socket::{Arrival, Batch, Sent, Socket};
+use crate::socket::{ReceiveBatch, ReceivedDatagram, SendResult, Socket};
 use crate::wait::{Interest, exact_timers, first_in_turn, wait};
 use narrows_base::{Duration, Time};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ const BATCHES: usize = 4;
 const STUCK: usize = 1024;
 
 pub(super) struct Runner {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<RelayShared>,
     pub clock: Clock,
     pub watch: Option<Arc<dyn RelayTap>>,
     pub front: Socket,
     pub to: SocketAddr,
     pub seed: u64,
-    pub there: Direction,
-    pub back: Direction,
-    pub clients: Clients,
+    pub there: RelayDirection,
+    pub back: RelayDirection,
+    pub clients: RelayClients,
     /// Pending changes of the links, the next one last.
-    pub changes: Vec<(Time, usize, Change)>,
+    pub changes: Vec<(Time, usize, LinkChange)>,
 }
 
 /// Datagrams that wait for space in a socket, in order.
@@ -41,7 +41,7 @@ impl Runner {
     pub fn run(mut self) {
         exact_timers();
         first_in_turn();
-        let mut batch = Batch::new(16);
+        let mut batch = ReceiveBatch::new(16);
         let (mut stuck_there, mut stuck_back) = (Stuck::new(), Stuck::new());
         let mut swept = self.clock.now();
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -93,7 +93,7 @@ impl Runner {
     }
 
     /// Passes the clients' datagrams to the link towards B.
-    fn take_there(&mut self, batch: &mut Batch) {
+    fn take_there(&mut self, batch: &mut ReceiveBatch) {
         let mut refused = 0;
         let (clients, there) = (&mut self.clients, &mut self.there);
         let (to, seed) = (self.to, self.seed);
@@ -126,7 +126,7 @@ impl Runner {
         let (clients, front, clock, to) = (&self.clients, &self.front, &self.clock, self.to);
         let send = |socket: &Socket, (client, peer), side, bytes: &[u8], ecn| {
             let sent = socket.send(peer, bytes, bytes.len(), ecn);
-            if let Some(watch) = self.watch.as_ref().filter(|_| sent == Sent::Gone) {
+            if let Some(watch) = self.watch.as_ref().filter(|_| sent == SendResult::Gone) {
                 let (at, local) = (clock.now(), socket.local());
                 watch.passed(&RelayedDatagram {
                     at,
@@ -143,18 +143,18 @@ impl Runner {
         };
         let to_b = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
             Some(c) => send(&c.socket, (client, to), RelaySide::Server, bytes, ecn),
-            None => Sent::Gone,
+            None => SendResult::Gone,
         };
         let to_client = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
             Some(c) => send(front, (client, c.address), RelaySide::Clients, bytes, ecn),
-            None => Sent::Gone,
+            None => SendResult::Gone,
         };
         for (direction, emptied, stuck, send) in [
-            (&mut self.there, all.0, stuck_there, &to_b as &dyn Fn(u32, &[u8], u8) -> Sent),
+            (&mut self.there, all.0, stuck_there, &to_b as &dyn Fn(u32, &[u8], u8) -> SendResult),
             (&mut self.back, all.1, stuck_back, &to_client),
         ] {
             while let Some((client, bytes, ecn)) = stuck.front() {
-                if send(*client, bytes, *ecn) == Sent::Full {
+                if send(*client, bytes, *ecn) == SendResult::Full {
                     break;
                 }
                 stuck.pop_front();
@@ -164,7 +164,7 @@ impl Runner {
                 if let Some(random_key) = corrupt {
                     damage(bytes, random_key);
                 }
-                if !stuck.is_empty() || send(client, bytes, ecn) == Sent::Full {
+                if !stuck.is_empty() || send(client, bytes, ecn) == SendResult::Full {
                     if stuck.len() < STUCK {
                         stuck.push_back((client, bytes.to_vec(), ecn));
                     }
@@ -221,7 +221,7 @@ impl Runner {
 }
 
 /// Converts a received datagram for its link.
-fn arriving<'a>(came: &'a Arrival<'_>, client: u32, random_key: u32) -> Arriving<'a> {
+fn arriving<'a>(came: &'a ReceivedDatagram<'_>, client: u32, random_key: u32) -> Arriving<'a> {
     // A UDP datagram's length always fits.
     let size = u32::try_from(came.bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
     Arriving { at: came.at, flow: client, random_key, size, ecn: came.ecn, bytes: came.bytes }
@@ -229,11 +229,11 @@ fn arriving<'a>(came: &'a Arrival<'_>, client: u32, random_key: u32) -> Arriving
 
 /// Converts a received datagram for an observer.
 fn arrived<'a>(
-    came: &'a Arrival<'_>,
+    came: &'a ReceivedDatagram<'_>,
     side: RelaySide,
     local: SocketAddr,
     client: u32,
 ) -> RelayedDatagram<'a> {
-    let Arrival { from, at, ecn, ref bytes } = *came;
+    let ReceivedDatagram { from, at, ecn, ref bytes } = *came;
     RelayedDatagram { at, side, sent: false, local, peer: from, client, ecn, bytes }
 }

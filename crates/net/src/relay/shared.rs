@@ -3,25 +3,25 @@
 use super::stats::{LatenessCounter, RelayStats};
 use crate::wait::Waker;
 use narrows_base::Time;
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 /// State shared by the relay's thread and its owner.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct RelayShared {
     pub stop: AtomicBool,
     /// Whether the thread has ended.
     pub over: AtomicBool,
     pub waker: Waker,
-    pub counts: Mutex<Counts>,
+    pub counts: Mutex<RelayCounts>,
     /// Changes for the thread: time, direction, change.
-    pub changes: Mutex<Vec<(Time, usize, Change)>>,
+    pub changes: Mutex<Vec<(Time, usize, LinkChange)>>,
 }
 
 /// Counters of the relay.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct RelayCounts {
     pub stats: RelayStats,
     pub late: LatenessCounter,
     /// Datagrams in the two queues.

@@ -3,11 +3,11 @@
 //! A [`RelayTap`] is called by the relay's thread, which holds the lock on its counters: it should copy what it needs
 //! and return, and must not use a [`RelayObserver`]. Without a tap there is no cost.
 
-use super::shared::{Shared, lock};
+use super::shared::{RelayShared, lock};
 use super::stats::RelayStats;
 use crate::clock::Clock;
 use narrows_base::Time;
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub struct RelaySnapshot {
 /// Reads a relay's state repeatedly, without keeping the relay running.
 #[derive(Clone, Debug)]
 pub struct RelayObserver {
-    shared: Arc<Shared>,
+    shared: Arc<RelayShared>,
     clock: Clock,
     local: SocketAddr,
     to: SocketAddr,
@@ -92,7 +92,7 @@ pub struct RelayObserver {
 
 impl RelayObserver {
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<RelayShared>,
         clock: Clock,
         local: SocketAddr,
         to: SocketAddr,
@@ -118,7 +118,7 @@ impl RelayObserver {
     }
     /// Schedules a change of a direction's link, 0 towards B or 1 from B, at this time of the relay's clock, or at once
     /// if it has passed. The link must be configured with `changes`.
-    pub fn change(&self, at: Time, direction: usize, change: Change) {
+    pub fn change(&self, at: Time, direction: usize, change: LinkChange) {
         lock(&self.shared.changes).push((at, direction, change));
         self.shared.waker.wake();
     }

@@ -5,14 +5,14 @@ use narrows_base::{Duration, Rate, Spec};
 use narrows_link::{LinkConfig, LossSpec};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::probe::{self, ProbeError, ProbeGate, ProbeOptions};
-use narrows_net::socket::Arrival;
+use narrows_net::socket::ReceivedDatagram;
 use narrows_net::tap::{ConnectionOpened, Tap};
 use narrows_net::{
     ApplicationProtocols, ConnectOptions, Connection, Endpoint, Error, Options, Relay, SendStream,
     block_on,
 };
 use narrows_probe::ecn::EcnVerdict;
-use narrows_probe::frames::{Frame, TrainFrame};
+use narrows_probe::frames::{ProbeFrame, TrainFrame};
 use narrows_probe::{FULL_BYTES, StopAt};
 use narrows_transport::connection::{Closed, ConnectionConfig, Stats, Transmit};
 use narrows_transport::endpoint::{Clients, Handle, ServerKey};
@@ -36,7 +36,7 @@ struct Lengths(Mutex<BTreeMap<usize, u32>>);
 impl Tap for Lengths {
     fn bound(&self, _: narrows_net::endpoint::Observer) {}
     fn sent(&self, _: narrows_base::Time, _: &Transmit, _: &[u8]) {}
-    fn received(&self, came: &Arrival<'_>) {
+    fn received(&self, came: &ReceivedDatagram<'_>) {
         *self.0.lock().unwrap().entry(came.bytes.len()).or_default() += 1;
     }
     fn opened(&self, _: narrows_base::Time, _: &ConnectionOpened) {}
@@ -141,13 +141,13 @@ fn what_a_stranger_asks_for_beyond_a_probe_is_refused() {
     };
     let asks = [
         // 27 MB.
-        Frame::Down(train(24_000, 1_080, 0)).bytes(),
-        Frame::Down(train(u32::MAX, 16, 0)).bytes(),
+        ProbeFrame::Down(train(24_000, 1_080, 0)).bytes(),
+        ProbeFrame::Down(train(u32::MAX, 16, 0)).bytes(),
         // A packet every twenty seconds, forever.
-        Frame::Down(train(1_000, 100, 20_000_000_000)).bytes(),
-        Frame::Down(train(10, 1_500, 0)).bytes(),
-        Frame::Down(train(10, 3, 0)).bytes(),
-        Frame::Up(train(u32::MAX, 100, 0)).bytes(),
+        ProbeFrame::Down(train(1_000, 100, 20_000_000_000)).bytes(),
+        ProbeFrame::Down(train(10, 1_500, 0)).bytes(),
+        ProbeFrame::Down(train(10, 3, 0)).bytes(),
+        ProbeFrame::Up(train(u32::MAX, 100, 0)).bytes(),
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![5, 0xff, 0xff, 0xff, 0xff],
     ];

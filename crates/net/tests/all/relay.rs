@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Rate, Spec};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_net::socket::{Batch, Sent, Socket};
+use narrows_net::socket::{ReceiveBatch, SendResult, Socket};
 use narrows_net::wait::{Interest, Waker, wait};
 use narrows_net::{Clock, Error, Relay, RelayStats};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -29,7 +29,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 type Came = (Vec<u8>, SocketAddr, u8);
 
 fn collect(socket: &Socket, clock: &Clock, into: &mut Vec<Came>) {
-    let mut batch = Batch::new(8);
+    let mut batch = ReceiveBatch::new(8);
     while socket.receive(&mut batch) > 0 {
         batch.each(clock, false, |a| into.push((a.bytes.to_vec(), a.from, a.ecn)));
     }
@@ -46,7 +46,7 @@ fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) 
     for n in 0..count {
         let mut bytes = vec![0; size];
         bytes[..8].copy_from_slice(&n.to_le_bytes());
-        while a.send(relay.local_addr(), &bytes, bytes.len(), (n % 4) as u8) == Sent::Full {
+        while a.send(relay.local_addr(), &bytes, bytes.len(), (n % 4) as u8) == SendResult::Full {
             std::thread::yield_now();
         }
         if n % 10 == 9 {
@@ -125,7 +125,7 @@ fn nothing_arrives_before_its_delay_and_clients_get_their_own_answers() {
     let clients: Vec<Socket> = (0..5).map(|_| Socket::bind(local()).unwrap()).collect();
     let sent = clock.now();
     for (n, c) in clients.iter().enumerate() {
-        assert_eq!(c.send(relay.local_addr(), &[n as u8; 50], 50, 0), Sent::Gone);
+        assert_eq!(c.send(relay.local_addr(), &[n as u8; 50], 50, 0), SendResult::Gone);
     }
     let mut at_b = Vec::new();
     until("all at B", || {
@@ -163,7 +163,7 @@ fn datagrams_of_any_size_pass_and_nobody_at_b_is_survived() {
     let sizes = [0usize, 1, 1472, 1473, 9000, 65_507];
     let mut came = Vec::new();
     for size in sizes {
-        assert_eq!(a.send(relay.local_addr(), &vec![7; size], size, 0), Sent::Gone);
+        assert_eq!(a.send(relay.local_addr(), &vec![7; size], size, 0), SendResult::Gone);
     }
     until("all sizes", || {
         collect(&b, &clock, &mut came);
@@ -185,7 +185,7 @@ fn a_segmented_send_is_as_many_datagrams_each_with_its_own_outcome() {
     let relay = Relay::bind(local(), b.local(), &mbit(20, 0), &mbit(20, 0), 1).unwrap();
     let a = Socket::bind(local()).unwrap();
     let bytes: Vec<u8> = (0..64_000u32).map(|i| (i / 1472) as u8).collect();
-    assert_eq!(a.send(relay.local_addr(), &bytes, 1472, 2), Sent::Gone);
+    assert_eq!(a.send(relay.local_addr(), &bytes, 1472, 2), SendResult::Gone);
     let mut came = Vec::new();
     until("44 datagrams", || {
         collect(&b, &clock, &mut came);

@@ -296,7 +296,7 @@ fn connections_go_on_from_another_socket() {
 
 /// Tokens that the application keeps, and those it returned.
 #[derive(Clone, Debug, Default)]
-struct Kept(Arc<Mutex<Tokens>>);
+struct KeptTokens(Arc<Mutex<Tokens>>);
 
 #[derive(Debug, Default)]
 struct Tokens {
@@ -304,7 +304,7 @@ struct Tokens {
     given: Vec<Token>,
 }
 
-impl TokenStore for Kept {
+impl TokenStore for KeptTokens {
     fn insert(&mut self, _: Time, server: SocketAddr, token: Token) {
         self.0.lock().unwrap().kept.push((server, token));
     }
@@ -324,7 +324,7 @@ fn address_tokens_are_kept_where_the_application_says() {
         let key = new_key().unwrap();
         let expected = ServerKey::Is(*key.public());
         let server = bind(Options::server(key, Clients::Any, config())).unwrap();
-        let kept = Kept::default();
+        let kept = KeptTokens::default();
         for before in 0..3 {
             let options = Options::client(new_key().unwrap(), config());
             let client = bind(options.with_token_store(Box::new(kept.clone()))).unwrap();

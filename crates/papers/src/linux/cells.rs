@@ -1,6 +1,6 @@
 //! Bulk flows: goodput, retransmissions, timeouts, RTT and queue.
 
-use super::reference::Reference;
+use super::reference::LinuxReference;
 use super::{Compared, agree, over_time, run, verdict};
 use crate::run::parallel;
 use narrows_lab::stats::estimate;
@@ -15,7 +15,7 @@ const SEEDS: u64 = 10;
 pub fn table(
     out: &mut Compared,
     folder: &Path,
-    reference: &Reference,
+    reference: &LinuxReference,
     jobs: usize,
 ) -> Result<(), String> {
     let cells = &reference.cells;

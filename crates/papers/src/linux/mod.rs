@@ -10,9 +10,9 @@ mod shares;
 mod transfers;
 
 use crate::ns2::plan;
-use crate::sample::Sample;
+use crate::sample::SimulationSample;
 use narrows_lab::outcome::Estimate;
-use reference::{Link, Reference};
+use reference::{LinuxReference, ReferenceLink};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Compared {
 pub fn section(folder: &Path, jobs: usize) -> Result<Compared, String> {
     let path = folder.join("reference.json");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let reference: Reference =
+    let reference: LinuxReference =
         serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut out = Compared {
         summary: format!(
@@ -71,11 +71,11 @@ pub fn section(folder: &Path, jobs: usize) -> Result<Compared, String> {
 /// Results of one simulation, by the names of measures.
 fn run(
     (folder, file): (&Path, &str),
-    link: &Link,
+    link: &ReferenceLink,
     (loss, protocol): (&str, &str),
     others: &[(&str, &str)],
     seed: u64,
-) -> Result<Sample, String> {
+) -> Result<SimulationSample, String> {
     let (rate, delay) = (format!("{}kbit/s", link.rate_kbps), format!("{}ms", link.delay_ms));
     let queue = format!("{}p", link.queue_packets);
     // Goodput counts from the moment when the connection is open.
@@ -94,7 +94,7 @@ fn run(
     }
     keys.extend(others);
     let plan = plan(folder, file, &keys)?;
-    Sample::take(&plan, 0, seed)
+    SimulationSample::take(&plan, 0, seed)
 }
 
 /// Whether two means agree within this share of the second or their joint 95% interval.
@@ -105,7 +105,7 @@ fn agree(ours: Estimate, theirs: Estimate, within: f64) -> bool {
 }
 
 /// Mean of a series' samples from then on.
-fn over_time(sample: &Sample, table: &str, column: &str, from: f64) -> f64 {
+fn over_time(sample: &SimulationSample, table: &str, column: &str, from: f64) -> f64 {
     let found = sample.series.iter().find(|t| t.name == table);
     let Some((table, values)) = found.and_then(|t| Some((t, t.column(column)?))) else {
         return f64::NAN;

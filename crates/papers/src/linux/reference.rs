@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 
 /// `reference.json`.
 #[derive(Deserialize, Debug)]
-pub struct Reference {
+pub struct LinuxReference {
     /// Which kernel, and how it ran.
     pub kernel: String,
-    pub links: BTreeMap<String, Link>,
-    pub cells: Vec<Cell>,
-    pub transfers: Vec<Transfer>,
+    pub links: BTreeMap<String, ReferenceLink>,
+    pub cells: Vec<BulkCell>,
+    pub transfers: Vec<ReferenceTransfer>,
     pub shares: Vec<Share>,
 }
 
 /// A link: rate and delay each way.
 #[derive(Deserialize, Debug)]
-pub struct Link {
+pub struct ReferenceLink {
     pub rate_kbps: u64,
     pub queue_packets: u64,
     pub delay_ms: f64,
@@ -26,7 +26,7 @@ pub struct Link {
 
 /// A bulk flow on a link: a list of numbers for each seed.
 #[derive(Deserialize, Debug)]
-pub struct Cell {
+pub struct BulkCell {
     pub link: String,
     /// Names of the algorithm: the kernel's, and the simulator's.
     pub kernel: String,
@@ -39,7 +39,7 @@ pub struct Cell {
 
 /// A transfer: seconds from `connect` to the receiver's last byte, for each.
 #[derive(Deserialize, Debug)]
-pub struct Transfer {
+pub struct ReferenceTransfer {
     pub link: String,
     pub kernel: String,
     pub ours: String,

@@ -1,11 +1,11 @@
 //! Two flows on one link: their shares, their windows, and the queue.
 
-use super::reference::{Link, Reference, SHARE_COLUMNS, Share};
+use super::reference::{LinuxReference, ReferenceLink, SHARE_COLUMNS, Share};
 use super::{Compared, PRESET, mean, over_time, verdict};
 use crate::interval::digits;
 use crate::ns2::plan;
 use crate::run::parallel;
-use crate::sample::Sample;
+use crate::sample::SimulationSample;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const WITHIN: f64 = 0.05;
 pub fn table(
     out: &mut Compared,
     folder: &Path,
-    reference: &Reference,
+    reference: &LinuxReference,
     jobs: usize,
 ) -> Result<(), String> {
     let all = &reference.shares;
@@ -77,7 +77,7 @@ pub fn table(
 /// The first one's share, both mean windows, and the mean queue.
 fn play(
     folder: &Path,
-    link: &Link,
+    link: &ReferenceLink,
     share: &Share,
     starts: &[f64; SHARE_COLUMNS],
 ) -> Result<[f64; 4], String> {
@@ -101,7 +101,7 @@ fn play(
             ("flows.second.start", &start(second)),
         ],
     )?;
-    let sample = Sample::take(&plan, 0, 1)?;
+    let sample = SimulationSample::take(&plan, 0, 1)?;
     let [one, other] = ["first", "second"].map(|f| sample.measure(Some(f), "goodput_bps"));
     let over_time = |table, column| over_time(&sample, table, column, later);
     let [w1, w2] = ["first.0", "second.0"].map(|flow| over_time(flow, "cwnd"));

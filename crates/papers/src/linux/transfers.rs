@@ -1,6 +1,6 @@
 //! Transfers of a given size: from the call of `connect` to the receiver's last byte.
 
-use super::reference::Reference;
+use super::reference::LinuxReference;
 use super::{Compared, agree, run, verdict};
 use crate::run::parallel;
 use narrows_lab::stats::estimate;
@@ -12,7 +12,7 @@ const SEEDS: u64 = 40;
 pub fn table(
     out: &mut Compared,
     folder: &Path,
-    reference: &Reference,
+    reference: &LinuxReference,
     jobs: usize,
 ) -> Result<(), String> {
     let all = &reference.transfers;

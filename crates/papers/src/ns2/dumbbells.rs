@@ -1,6 +1,6 @@
 //! The dumbbells: packets delivered.
 
-use super::Page;
+use super::ComparisonPage;
 use super::reference::Dumbbell;
 use crate::run::parallel;
 use narrows_base::Spec;
@@ -8,7 +8,7 @@ use narrows_sim::dumbbell;
 use narrows_transport::{Preset, Protocol};
 use std::fmt::Write as _;
 
-impl Page {
+impl ComparisonPage {
     pub(super) fn dumbbells(&mut self, rows: &[Dumbbell], jobs: usize) -> Result<(), String> {
         self.begin("Dumbbells");
         self.out.push_str(

@@ -1,9 +1,9 @@
 //! N2 and N3: one flow with random loss, over two paths.
 
 use super::reference::Lossy;
-use super::{Page, first_packet, half, plan, share, variant};
+use super::{ComparisonPage, first_packet, half, plan, share, variant};
 use crate::run::parallel;
-use crate::sample::Sample;
+use crate::sample::SimulationSample;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_scenario::plan::Plan;
@@ -34,7 +34,7 @@ pub(super) const N3: LossyPath = LossyPath {
     capacity: 2e6,
 };
 
-impl Page {
+impl ComparisonPage {
     pub(super) fn lossy(
         &mut self,
         path: &LossyPath,
@@ -62,7 +62,7 @@ impl Page {
             (0..rows.len()).flat_map(|i| (0..seeds(i)).map(move |s| (i, s as u64))).collect();
         let taken = parallel(tasks.len(), jobs, |t| {
             let (i, seed) = tasks[t];
-            let s = Sample::take(
+            let s = SimulationSample::take(
                 &plans[i],
                 variant(&plans[i], &rows[i].ours)?,
                 plans[i].scenario.seed + seed,

@@ -1,9 +1,9 @@
 //! N4: TCP against TFRC over a DSL-like link, TCP's share over seeds.
 
 use super::reference::{Mix, MixRow};
-use super::{Page, half, plan, share, variant};
+use super::{ComparisonPage, half, plan, share, variant};
 use crate::run::parallel;
-use crate::sample::Sample;
+use crate::sample::SimulationSample;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_report::figure::{Figure, lines};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// Accepted difference of TCP's share, or the joint interval if that is larger.
 const NEAR: f64 = 0.05;
 
-impl Page {
+impl ComparisonPage {
     /// Adds the section's text to the page, and returns the figure.
     pub(super) fn mix(&mut self, folder: &Path, mix: &Mix, jobs: usize) -> Result<String, String> {
         let ours = [mix.ours.as_str(), mix.beside.as_str()];
@@ -89,7 +89,7 @@ fn measure(
     let taken = parallel(tasks.len(), jobs, |t| {
         let (i, _, variant, seed) = tasks[t];
         // For the media group, theta is the other flows' (TCP's) share of all departures.
-        Ok(Sample::take(&plans[i], variant, seed)?.measure(Some("tfrc"), "theta"))
+        Ok(SimulationSample::take(&plans[i], variant, seed)?.measure(Some("tfrc"), "theta"))
     })?;
     let of = |i: usize, k: usize| {
         let mine = tasks.iter().zip(&taken).filter(|(t, _)| t.0 == i && t.1 == k);

@@ -1,10 +1,10 @@
 //! N1: one flow, without random draws.
 
-use super::reference::OneFlow;
-use super::{Page, first_packet, plan, variant};
+use super::reference::SingleFlow;
+use super::{ComparisonPage, first_packet, plan, variant};
 use crate::interval::digits;
 use crate::run::parallel;
-use crate::sample::Sample;
+use crate::sample::SimulationSample;
 use crate::stat::Stat;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,11 +12,11 @@ use std::path::Path;
 /// Seconds from which windows and queues are compared.
 const STEADY: f64 = 10.0;
 
-impl Page {
+impl ComparisonPage {
     pub(super) fn one_flow(
         &mut self,
         folder: &Path,
-        rows: &[OneFlow],
+        rows: &[SingleFlow],
         jobs: usize,
     ) -> Result<(), String> {
         self.begin("One flow, nothing random");
@@ -31,7 +31,7 @@ impl Page {
         let samples = parallel(rows.len(), jobs, |i| {
             let room = format!("{}p", rows[i].limit - 1);
             let plan = plan(folder, "n1.toml", &[("link.bottleneck.queue", &room)])?;
-            Sample::take(&plan, variant(&plan, &rows[i].ours)?, plan.scenario.seed)
+            SimulationSample::take(&plan, variant(&plan, &rows[i].ours)?, plan.scenario.seed)
         })?;
         let mut notes = Vec::new();
         for (r, s) in rows.iter().zip(&samples) {
@@ -65,7 +65,7 @@ impl Page {
     }
 }
 
-fn stat(s: &Sample, table: &str, column: &str, stat: Stat, from: f64) -> f64 {
+fn stat(s: &SimulationSample, table: &str, column: &str, stat: Stat, from: f64) -> f64 {
     let found = s.series.iter().find(|t| t.name == table);
     let Some((table, values)) = found.and_then(|t| Some((t, t.column(column)?))) else {
         return f64::NAN;

@@ -5,10 +5,10 @@ use serde::Deserialize;
 /// `reference.json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reference {
+pub struct Ns2Reference {
     pub simulator: String,
     pub how: String,
-    pub n1: Vec<OneFlow>,
+    pub n1: Vec<SingleFlow>,
     pub n2: Vec<Lossy>,
     pub n3: Vec<Lossy>,
     pub n4: Mix,
@@ -21,7 +21,7 @@ pub struct Reference {
 /// One flow, without random draws.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OneFlow {
+pub struct SingleFlow {
     pub limit: u64,
     pub variant: String,
     pub ours: String,

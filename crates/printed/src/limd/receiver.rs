@@ -38,12 +38,12 @@ impl SmoothedAverage {
 
 /// Averages of the gaps in one direction, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Gaps {
+struct MeanGaps {
     short: SmoothedAverage,
     long: SmoothedAverage,
 }
 
-impl Gaps {
+impl MeanGaps {
     fn take(&mut self, gap: f64) {
         self.short.take(gap, SHORT);
         self.long.take(gap, LONG);
@@ -63,13 +63,13 @@ struct Trips {
 
 /// Averages, epochs and trip times.
 #[derive(Clone, Debug)]
-pub struct Receiver {
+pub struct LimdReceiver {
     notifies: bool,
     last: Option<(u64, Time, Time)>,
     /// Where trip times are counted from.
     first: Option<(Time, Time)>,
-    left: Gaps,
-    came: Gaps,
+    left: MeanGaps,
+    came: MeanGaps,
     arrived: u64,
     differed: u32,
     trips: Option<Trips>,
@@ -80,15 +80,15 @@ pub struct Receiver {
     epochs: u64,
 }
 
-impl Receiver {
+impl LimdReceiver {
     /// With or without the notification.
-    pub fn new(notifies: bool) -> Receiver {
-        Receiver {
+    pub fn new(notifies: bool) -> LimdReceiver {
+        LimdReceiver {
             notifies,
             last: None,
             first: None,
-            left: Gaps::default(),
-            came: Gaps::default(),
+            left: MeanGaps::default(),
+            came: MeanGaps::default(),
             arrived: 0,
             differed: 0,
             trips: None,
@@ -128,12 +128,12 @@ impl Receiver {
             self.left.long.mean = self.left.short.mean;
             self.differed = 0;
         }
-        let of = |g: &Gaps| if self.differed > 0 { g.short.mean } else { g.long.mean };
+        let of = |g: &MeanGaps| if self.differed > 0 { g.short.mean } else { g.long.mean };
         self.told = (of(&self.came), of(&self.left));
     }
 }
 
-impl ReceiverSide for Receiver {
+impl ReceiverSide for LimdReceiver {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         let (seq, sent, now) = (arrival.seq, arrival.sent, arrival.now);
         let Some((last, last_sent, last_now)) = self.last else {

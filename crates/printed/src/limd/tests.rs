@@ -138,7 +138,7 @@ fn a_rate_told_while_it_runs_replaces_its_own() {
 /// Gaps of 10 ms, then of 20 ms: the short average follows at once, and after five epochs is the long one.
 #[test]
 fn the_receiver_swaps_its_averages_after_five_epochs() {
-    let mut r = Receiver::new(false);
+    let mut r = LimdReceiver::new(false);
     let mut ms = 0;
     let mut told = Vec::new();
     for seq in 0..200u64 {
@@ -165,7 +165,7 @@ fn the_receiver_swaps_its_averages_after_five_epochs() {
 /// Rising trip times are reported once, with the packet that shows them.
 #[test]
 fn rising_trip_times_are_told_at_once() {
-    let mut r = Receiver::new(true);
+    let mut r = LimdReceiver::new(true);
     let mut told = Vec::new();
     for seq in 0..40u64 {
         let queue = if seq < 20 { seq % 2 } else { 30 };

@@ -2,8 +2,8 @@
 
 use narrows_base::Spec;
 use narrows_congestion::PathHints;
-use narrows_record::{About, Recorder};
-use narrows_speed::{Amount, Direction, Speed, Taps, Traffic};
+use narrows_record::{Recorder, RecordingDescription};
+use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, TrafficKind};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use serde_json::Value;
@@ -70,17 +70,20 @@ pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections,
-        direction: Direction::Up,
-        traffic: Traffic::Stream,
+        direction: SpeedDirection::Up,
+        traffic: TrafficKind::Stream,
         amount: Amount::Bytes(bytes),
-        taps: Taps { client: Some(recorder.tap("client")), server: Some(recorder.tap("server")) },
+        taps: MeasurementTaps {
+            client: Some(recorder.tap("client")),
+            server: Some(recorder.tap("server")),
+        },
     }
 }
 
 #[test]
 fn a_recording_has_every_packet_that_the_figures_count() {
     let folder = std::env::temp_dir().join(format!("narrows-record-{}", std::process::id()));
-    let about = About {
+    let about = RecordingDescription {
         command: "speed",
         command_line: "narrows speed".into(),
         protocol: "rrtp".into(),

@@ -4,13 +4,13 @@ use super::recording::{captured, speed};
 use narrows_base::{Duration, Rate};
 use narrows_link::{LinkConfig, LossSpec};
 use narrows_net::Relay;
-use narrows_record::{About, Recorder};
+use narrows_record::{Recorder, RecordingDescription};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 
-fn about(ways: &[&str]) -> About {
-    About {
+fn about(ways: &[&str]) -> RecordingDescription {
+    RecordingDescription {
         command: "relay",
         command_line: "narrows relay".into(),
         protocol: "any over UDP".into(),

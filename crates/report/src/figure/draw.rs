@@ -3,8 +3,8 @@
 use super::axis::Scale;
 use super::canvas::{Area, FONT, INK, PIXEL, SURE, colour, style, text};
 use super::clip::clip;
-use super::legend::{self, Colours, Key};
-use super::{Figure, Kind, Look, Panel, Series, palette, thin};
+use super::legend::{self, Colours, LegendKey};
+use super::{Figure, Panel, PanelKind, PanelSeries, SeriesStyle, palette, thin};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -103,7 +103,13 @@ fn dark_style() -> String {
     out
 }
 
-fn draw_panel(area: &Area<'_>, panel: &Panel, colours: &Colours, keys: &[Key], size: (i32, i32)) {
+fn draw_panel(
+    area: &Area<'_>,
+    panel: &Panel,
+    colours: &Colours,
+    keys: &[LegendKey],
+    size: (i32, i32),
+) {
     let (wide, high) = size;
     let mut top = MARGIN / 2;
     if !panel.title.is_empty() {
@@ -119,8 +125,8 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, colours: &Colours, keys: &[Key], s
     let (x, y) = scales(panel);
     let name = |at: f64| panel.bars.get(at.round() as usize).map_or("", |b| b.name.as_str());
     let y_label = |at: &f64| match panel.kind {
-        Kind::Lines => y.label(*at),
-        Kind::Bars => name(*at).to_string(),
+        PanelKind::Lines => y.label(*at),
+        PanelKind::Bars => name(*at).to_string(),
     };
     let longest = y.ticks.iter().map(|t| y_label(t).chars().count()).max().unwrap_or(0) as i32;
     let left = longest * 7 + 12 + if panel.y.label.is_empty() { 0 } else { 20 };
@@ -136,7 +142,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, colours: &Colours, keys: &[Key], s
         .build_cartesian_2d(x.clone(), y.clone())
         .expect(SURE);
     let mut mesh = chart.configure_mesh();
-    if panel.kind == Kind::Bars {
+    if panel.kind == PanelKind::Bars {
         mesh.disable_y_mesh();
     }
     mesh.bold_line_style(GRID.stroke_width(PIXEL as u32))
@@ -156,11 +162,11 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, colours: &Colours, keys: &[Key], s
 
     // Bands lie behind lines, and points on top of them.
     let depth = |look| match look {
-        Look::Band => 0,
-        Look::Line | Look::Dashed => 1,
-        Look::Points => 2,
+        SeriesStyle::Band => 0,
+        SeriesStyle::Line | SeriesStyle::Dashed => 1,
+        SeriesStyle::Points => 2,
     };
-    let mut series: Vec<&Series> = panel.series.iter().collect();
+    let mut series: Vec<&PanelSeries> = panel.series.iter().collect();
     series.sort_by_key(|s| depth(s.look));
     for one in series {
         draw_series(&mut chart, one, colours.get(&one.name), &x, &y);
@@ -170,7 +176,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, colours: &Colours, keys: &[Key], s
 
 fn scales(panel: &Panel) -> (Scale, Scale) {
     match panel.kind {
-        Kind::Lines => {
+        PanelKind::Lines => {
             let points = || panel.series.iter().flat_map(|s| &s.points);
             let heights = points().flat_map(|p| [p.1, p.2]);
             (
@@ -178,7 +184,7 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
                 Scale::new(&panel.y, heights, false),
             )
         }
-        Kind::Bars => {
+        PanelKind::Bars => {
             let ends = panel.bars.iter().flat_map(|b| [b.value, b.value + b.half.unwrap_or(0.0)]);
             let ends = ends.chain(panel.marks.iter().map(|m| m.2));
             // Bars start at zero, on a logarithmic axis at its left end.
@@ -192,17 +198,23 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
     }
 }
 
-fn draw_series(chart: &mut Chart<'_, '_>, series: &Series, ink: RGBColor, x: &Scale, y: &Scale) {
+fn draw_series(
+    chart: &mut Chart<'_, '_>,
+    series: &PanelSeries,
+    ink: RGBColor,
+    x: &Scale,
+    y: &Scale,
+) {
     let (low, high) = ((x.low, y.low), (x.high, y.high));
     let at = |a: f64, b: f64| Some((x.at(a)?, y.at(b)?));
     let stroke = ink.stroke_width((17 * PIXEL / 10) as u32);
     match series.look {
-        Look::Line | Look::Dashed => {
+        SeriesStyle::Line | SeriesStyle::Dashed => {
             let heights: Vec<f64> = series.points.iter().map(|p| p.1).collect();
             let kept = thin(&heights, POINTS);
             let points = kept.into_iter().map(|i| at(series.points[i].0, heights[i]));
             for part in clip(points, low, high) {
-                if series.look == Look::Line {
+                if series.look == SeriesStyle::Line {
                     chart.plotting_area().draw(&PathElement::new(part, stroke)).expect(SURE);
                 } else {
                     let dashed = DashedPathElement::new(part, 7 * PIXEL, 5 * PIXEL, stroke);
@@ -210,14 +222,14 @@ fn draw_series(chart: &mut Chart<'_, '_>, series: &Series, ink: RGBColor, x: &Sc
                 }
             }
         }
-        Look::Points => {
+        SeriesStyle::Points => {
             let inside =
                 |p: &(f64, f64)| (low.0..=high.0).contains(&p.0) && (low.1..=high.1).contains(&p.1);
             for p in series.points.iter().filter_map(|p| at(p.0, p.1)).filter(inside) {
                 chart.plotting_area().draw(&Circle::new(p, 4 * PIXEL, stroke)).expect(SURE);
             }
         }
-        Look::Band => {
+        SeriesStyle::Band => {
             let inside = |p: (f64, f64)| (p.0.clamp(low.0, high.0), p.1.clamp(low.1, high.1));
             let upper = series.points.iter().filter_map(|p| at(p.0, p.2));
             let lower = series.points.iter().rev().filter_map(|p| at(p.0, p.1));

@@ -76,9 +76,9 @@ impl Figure {
     }
 }
 
-/// Kind of a panel.
+/// How values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum PanelKind {
     Lines,
     Bars,
 }
@@ -86,11 +86,11 @@ enum Kind {
 /// One pair of axes with its contents.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    kind: Kind,
+    kind: PanelKind,
     title: String,
     x: Axis,
     y: Axis,
-    series: Vec<Series>,
+    series: Vec<PanelSeries>,
     bars: Vec<Bar>,
     marks: Vec<(String, String, f64)>,
 }
@@ -104,7 +104,7 @@ struct Axis {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Look {
+enum SeriesStyle {
     Line,
     Dashed,
     Points,
@@ -113,9 +113,9 @@ enum Look {
 
 /// Points; a band has a lower and an upper value at each, else both are the same.
 #[derive(Clone, Debug)]
-struct Series {
+struct PanelSeries {
     name: String,
-    look: Look,
+    look: SeriesStyle,
     points: Vec<(f64, f64, f64)>,
 }
 
@@ -128,16 +128,16 @@ struct Bar {
 
 /// A panel of lines, points and bands.
 pub fn lines(title: impl Into<String>) -> Panel {
-    Panel::new(Kind::Lines, title.into())
+    Panel::new(PanelKind::Lines, title.into())
 }
 
 /// A panel of horizontal bars, the first on top; its numbers are on the x axis.
 pub fn bars(title: impl Into<String>) -> Panel {
-    Panel::new(Kind::Bars, title.into())
+    Panel::new(PanelKind::Bars, title.into())
 }
 
 impl Panel {
-    fn new(kind: Kind, title: String) -> Self {
+    fn new(kind: PanelKind, title: String) -> Self {
         let (x, y) = (Axis::default(), Axis::default());
         Panel { kind, title, x, y, series: Vec::new(), bars: Vec::new(), marks: Vec::new() }
     }
@@ -180,22 +180,22 @@ impl Panel {
 
     /// A solid line.
     pub fn line(self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        self.series(name.into(), Look::Line, points)
+        self.series(name.into(), SeriesStyle::Line, points)
     }
 
     /// A dashed line.
     pub fn dashed(self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        self.series(name.into(), Look::Dashed, points)
+        self.series(name.into(), SeriesStyle::Dashed, points)
     }
 
     /// Single points, such as a paper's numbers.
     pub fn points(self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        self.series(name.into(), Look::Points, points)
+        self.series(name.into(), SeriesStyle::Points, points)
     }
 
     /// A band of `(x, low, high)` behind the lines, such as an expected range.
     pub fn band(mut self, name: impl Into<String>, points: Vec<(f64, f64, f64)>) -> Self {
-        self.series.push(Series { name: name.into(), look: Look::Band, points });
+        self.series.push(PanelSeries { name: name.into(), look: SeriesStyle::Band, points });
         self
     }
 
@@ -211,9 +211,9 @@ impl Panel {
         self
     }
 
-    fn series(mut self, name: String, look: Look, points: Vec<(f64, f64)>) -> Self {
+    fn series(mut self, name: String, look: SeriesStyle, points: Vec<(f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| (x, y, y)).collect();
-        self.series.push(Series { name, look, points });
+        self.series.push(PanelSeries { name, look, points });
         self
     }
 }

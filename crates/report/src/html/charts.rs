@@ -5,22 +5,22 @@
 //!   bars: [{title, unit, better, mean: [per protocol], half: [per protocol]}],
 //!   smooth: {scales: [seconds], lines: [per protocol: [per scale]]} or null,
 //!   trade: {x: index into bars, y: index into bars} or null,
-//!   protocols: [{name, times: [[s]], panels: [Panel], left_out}] }
-//! Panel = { title, unit, limit: {name, y} or null, lines: [Line], marks: [Marks] }
+//!   protocols: [{name, times: [[s]], panels: [ChartPanel], left_out}] }
+//! ChartPanel = { title, unit, limit: {name, y} or null, lines: [Line], marks: [Marks] }
 //! Line  = { name, colour, style: 0 solid | 1 dashed | 2 faint, x: index into times, y: [] }
 //! Marks = { name, symbol, colour, x: [s], y: [], n: [events] }
 //! ```
 
 mod panel;
 
-use super::columns::{Shown, unit};
+use super::columns::{ShownMeasure, unit};
 use super::text::{list, number, numbers, string};
 use crate::figure::palette;
 use crate::variables;
 use narrows_lab::measure::{Better, ROUGHNESS};
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
-use narrows_sim::Table;
-use panel::{Panel, Style, Times};
+use narrows_sim::SeriesTable;
+use panel::{ChartPanel, Style, Times};
 use std::fmt::Write;
 
 /// Most points of a line.
@@ -36,7 +36,7 @@ const TIME_DIGITS: usize = 7;
 const DIGITS: usize = 5;
 
 /// Everything that the charts need.
-pub(super) fn json(outcome: &Outcome, shown: &[Shown]) -> String {
+pub(super) fn json(outcome: &Outcome, shown: &[ShownMeasure]) -> String {
     let mut out = String::from("{\"light\":");
     list(&mut out, palette::LIGHT, string);
     out.push_str(",\"dark\":");
@@ -46,7 +46,7 @@ pub(super) fn json(outcome: &Outcome, shown: &[Shown]) -> String {
     out.push_str(",\"warmup\":");
     number(&mut out, outcome.warmup_s, TIME_DIGITS);
 
-    let bars: Vec<&Shown> = shown.iter().filter(|s| s.bars).collect();
+    let bars: Vec<&ShownMeasure> = shown.iter().filter(|s| s.bars).collect();
     out.push_str(",\"bars\":");
     list(&mut out, &bars, |out, shown| bar(out, outcome, shown));
     let place = |name| bars.iter().position(|s| s.measure.name == name);
@@ -66,7 +66,7 @@ pub(super) fn json(outcome: &Outcome, shown: &[Shown]) -> String {
     out
 }
 
-fn bar(out: &mut String, outcome: &Outcome, shown: &Shown) {
+fn bar(out: &mut String, outcome: &Outcome, shown: &ShownMeasure) {
     let estimates = || outcome.results.iter().map(|r| r.measure(shown.measure.name));
     out.push_str("{\"title\":");
     string(out, shown.measure.title);
@@ -142,11 +142,11 @@ fn finite(value: f64) -> f64 {
 
 fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units: Units) {
     let all = |kind| result.series.iter().filter(move |t| t.kind == kind);
-    let own = |t: &&Table| t.group == result.group;
-    let mut flows: Vec<&Table> = all("flow").filter(own).take(MAX_FLOWS).collect();
+    let own = |t: &&SeriesTable| t.group == result.group;
+    let mut flows: Vec<&SeriesTable> = all("flow").filter(own).take(MAX_FLOWS).collect();
     let owned = flows.len();
     flows.extend(all("flow").filter(|t| !own(t)).take(MAX_OTHERS));
-    let links: Vec<&Table> = all("link").take(MAX_LINKS).collect();
+    let links: Vec<&SeriesTable> = all("link").take(MAX_LINKS).collect();
     let own_group = all("group").find(own);
     let drawable = result.series.iter().filter(|t| t.kind != "group").count();
     let left_out = drawable - flows.len() - links.len();
@@ -155,14 +155,14 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     let limit = (limit > 0.0 && !links.is_empty()).then_some(("capacity", limit));
 
     // For recordings: the controller's variables have a panel of their own.
-    let mut watched: Vec<Panel> = Vec::new();
+    let mut watched: Vec<ChartPanel> = Vec::new();
     let mut times = Times::default();
     let mut panels = [
-        Panel::new("Window", "packets", None),
-        Panel::new("Queue", "packets", None),
-        Panel::new("RTT", units.time.0, None),
-        Panel::new("Throughput", units.rate.0, limit),
-        Panel::new("Fairness", "", None),
+        ChartPanel::new("Window", "packets", None),
+        ChartPanel::new("Queue", "packets", None),
+        ChartPanel::new("RTT", units.time.0, None),
+        ChartPanel::new("Throughput", units.rate.0, limit),
+        ChartPanel::new("Fairness", "", None),
     ];
     // Many thresholds and marks would hide the windows.
     let few = flows.len() <= 3;
@@ -193,7 +193,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
                     unit => (unit, 1.0),
                 };
                 let at = watched.iter().position(|p| p.title == title).unwrap_or_else(|| {
-                    watched.push(Panel::new(title, unit, None));
+                    watched.push(ChartPanel::new(title, unit, None));
                     watched.len() - 1
                 });
                 watched[at].line(&mut times, flow, column, name(title), (i, style), scale);
@@ -250,7 +250,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
 
 /// Columns of a recorded flow that have a panel of their own, and its title: the pacing rate, and the controller's
 /// variables.
-fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
+fn recorded(flow: &SeriesTable) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
     const ELSEWHERE: [&str; 8] = [
         "cwnd",
         "in_flight",

@@ -41,7 +41,7 @@ const BARS: [&str; 11] = [
 
 /// A measure as this outcome shows it: with one unit for all protocols.
 #[derive(Clone, Copy)]
-pub(super) struct Shown {
+pub(super) struct ShownMeasure {
     /// Measure of the column.
     pub measure: &'static Measure,
     /// In the table before "all measures" is selected.
@@ -55,7 +55,7 @@ pub(super) struct Shown {
 }
 
 /// Measures that at least one protocol has. Fairness is shown only for several flows.
-pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
+pub(super) fn shown(outcome: &Outcome) -> Vec<ShownMeasure> {
     let several = outcome.results.iter().any(|r| r.flows > 1);
     let means = |name| {
         let found = outcome.results.iter().filter_map(move |r| r.measure(name));
@@ -78,7 +78,7 @@ pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
         let bars =
             BARS.contains(&measure.name) || (outcome.is_link() && measure.name == "throughput_bps");
         let is_any = largest > 0.0 || !WHERE_ANY.contains(&measure.name);
-        Shown { measure, first: first(&measure).is_some() && is_any, bars, unit, scale }
+        ShownMeasure { measure, first: first(&measure).is_some() && is_any, bars, unit, scale }
     };
     measures.into_iter().map(show).collect()
 }

@@ -77,7 +77,7 @@ fn answer(page: &mut String, outcome: &Outcome) {
 }
 
 /// The table, and the charts that set the protocols side by side.
-fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
+fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::ShownMeasure]) {
     page.push_str("<section><h2>Comparison</h2>");
     if outcome.results.is_empty() {
         page.push_str(match outcome.is_real() {
@@ -114,7 +114,7 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
 }
 
 /// Over time, per protocol.
-fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
+fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::ShownMeasure]) {
     if outcome.results.is_empty() {
         return;
     }
@@ -145,7 +145,12 @@ fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
     page.push_str("</section>\n");
 }
 
-fn protocol(page: &mut String, place: usize, result: &ProtocolOutcome, shown: &[columns::Shown]) {
+fn protocol(
+    page: &mut String,
+    place: usize,
+    result: &ProtocolOutcome,
+    shown: &[columns::ShownMeasure],
+) {
     let _ = write!(
         page,
         "<article id=\"p{place}\"><h3>{} <small>{}</small></h3><p class=\"quiet\">",

@@ -1,7 +1,7 @@
 //! An invented outcome for tests of the reports: a crude window model, not the simulator.
 
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 
 /// The protocols of the sample.
 pub(crate) const NAMES: [&str; 11] = [
@@ -84,7 +84,7 @@ fn protocol(name: &str, place: usize, flows: usize, seconds: f64, step: f64) -> 
     let mean_queue = queue.iter().sum::<f64>() / n.max(1) as f64;
     for (f, column) in columns.into_iter().enumerate() {
         let names = ["cwnd", "ssthresh", "rtt_s", "throughput_bps", "retransmissions"];
-        series.push(Table {
+        series.push(SeriesTable {
             kind: "flow",
             name: format!("{name}-{f}"),
             group: name.into(),
@@ -92,7 +92,7 @@ fn protocol(name: &str, place: usize, flows: usize, seconds: f64, step: f64) -> 
             columns: names.into_iter().zip(column).collect(),
         });
     }
-    series.push(Table {
+    series.push(SeriesTable {
         kind: "link",
         name: "bottleneck".into(),
         group: String::new(),

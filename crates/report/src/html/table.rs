@@ -1,6 +1,6 @@
 //! The page's tables: protocols against measures, and flows against measures.
 
-use super::columns::{Shown, estimate_text};
+use super::columns::{ShownMeasure, estimate_text};
 use super::text::escape;
 use narrows_lab::measure::Better;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
@@ -10,7 +10,7 @@ use std::fmt::Write;
 const MAX_FLOWS: usize = 50;
 
 /// Protocols against measures.
-pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
+pub(super) fn comparison(outcome: &Outcome, shown: &[ShownMeasure]) -> String {
     let mut out = String::from("<table id=\"results\" class=\"sortable\"><thead><tr>");
     let (title, what) = match outcome.command {
         "relay" => ("Way", "towards the server, and back"),
@@ -43,17 +43,17 @@ pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
 }
 
 /// A protocol's flows against measures; empty with fewer than two flows.
-pub(super) fn flows(result: &ProtocolOutcome, shown: &[Shown]) -> String {
+pub(super) fn flows(result: &ProtocolOutcome, shown: &[ShownMeasure]) -> String {
     if result.per_flow.len() < 2 {
         return String::new();
     }
-    let has = |s: &&Shown| {
+    let has = |s: &&ShownMeasure| {
         result
             .per_flow
             .iter()
             .any(|f| f.1.iter().any(|m| m.0 == s.measure.name && m.1.mean.is_finite()))
     };
-    let shown: Vec<&Shown> = shown.iter().filter(has).collect();
+    let shown: Vec<&ShownMeasure> = shown.iter().filter(has).collect();
     let mut out = format!(
         "<details><summary>Each of its {} flows</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Flows\">\
          <table class=\"sortable\"><thead><tr>",
@@ -97,7 +97,7 @@ fn head(out: &mut String, title: &str, help: &str, unit: &str, first: bool) {
     out.push_str("</button></th>");
 }
 
-fn cell(out: &mut String, estimate: Option<Estimate>, shown: &Shown, good: bool) {
+fn cell(out: &mut String, estimate: Option<Estimate>, shown: &ShownMeasure, good: bool) {
     let estimate = estimate.unwrap_or(Estimate { mean: f64::NAN, ci95: None });
     let (mean, half) = estimate_text(estimate, shown.scale);
     let class = match (shown.first, good) {
@@ -116,7 +116,7 @@ fn cell(out: &mut String, estimate: Option<Estimate>, shown: &Shown, good: bool)
 
 /// Marks, in a column, the results that are better than every result that differs significantly from the best one. So a
 /// result without a mark is never better than one with a mark.
-fn marked(outcome: &Outcome, shown: &Shown) -> Vec<bool> {
+fn marked(outcome: &Outcome, shown: &ShownMeasure) -> Vec<bool> {
     let none = vec![false; outcome.results.len()];
     let better = match shown.measure.better {
         Better::More => |a: f64, b: f64| a > b,

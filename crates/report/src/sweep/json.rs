@@ -3,11 +3,11 @@
 use crate::VERSION;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;
-use narrows_lab::sweep::Outcome;
+use narrows_lab::sweep::SweepOutcome;
 use serde_json::{Map, Value, json};
 
 /// The summary: parameters, measures, and every finished point's means and intervals.
-pub fn outcome(o: &Outcome<'_>) -> Value {
+pub fn outcome(o: &SweepOutcome<'_>) -> Value {
     let s = o.sweep;
     let parameters = s.grid.parameters.iter().map(|p| {
         json!({
@@ -37,7 +37,7 @@ pub fn outcome(o: &Outcome<'_>) -> Value {
     })
 }
 
-fn point(o: &Outcome<'_>, point: usize) -> Value {
+fn point(o: &SweepOutcome<'_>, point: usize) -> Value {
     let grid = &o.sweep.grid;
     let mut values = Map::new();
     for (p, at) in grid.parameters.iter().zip(grid.indices(point)) {

@@ -15,7 +15,7 @@ use crate::html::columns::unit;
 use crate::html::page;
 use crate::html::text::{escape, list, number, numbers, string};
 use narrows_lab::measure::{MEASURES, Measure};
-use narrows_lab::sweep::Outcome;
+use narrows_lab::sweep::SweepOutcome;
 use std::fmt::Write as _;
 
 const SCRIPT: &str = include_str!("page.js");
@@ -29,7 +29,7 @@ const MAX_NUMBERS: usize = 500_000;
 const DIGITS: usize = 5;
 
 /// The page.
-pub fn html(o: &Outcome<'_>) -> String {
+pub fn html(o: &SweepOutcome<'_>) -> String {
     let name = escape(&o.scenario);
     let mut page = page::begin(&format!("A sweep of {name}"), MORE);
     let finished = o.finished().count();
@@ -74,7 +74,7 @@ pub fn html(o: &Outcome<'_>) -> String {
     page
 }
 
-fn data(o: &Outcome<'_>) -> String {
+fn data(o: &SweepOutcome<'_>) -> String {
     let s = o.sweep;
     let mut out = String::from("{\"light\":");
     list(&mut out, palette::LIGHT, string);
@@ -116,7 +116,7 @@ fn data(o: &Outcome<'_>) -> String {
 }
 
 /// Whether a measure exists anywhere.
-fn has(o: &Outcome<'_>, m: usize) -> bool {
+fn has(o: &SweepOutcome<'_>, m: usize) -> bool {
     o.estimates.iter().flatten().any(|group| group[m].mean.is_finite())
 }
 
@@ -125,7 +125,7 @@ pub(super) fn scaled(measure: &Measure, largest: f64) -> (&'static str, f64) {
     if measure.competition { ("", 1.0) } else { unit(measure.unit, largest) }
 }
 
-fn measure(out: &mut String, o: &Outcome<'_>, m: usize) {
+fn measure(out: &mut String, o: &SweepOutcome<'_>, m: usize) {
     let measure = &MEASURES[m];
     let means = o.estimates.iter().flatten().map(|g| g[m].mean.abs());
     let (unit, scale) = scaled(measure, means.filter(|x| x.is_finite()).fold(0.0, f64::max));
@@ -153,7 +153,7 @@ fn measure(out: &mut String, o: &Outcome<'_>, m: usize) {
 }
 
 /// Course over time in each point's first seed.
-fn traces(out: &mut String, o: &Outcome<'_>) {
+fn traces(out: &mut String, o: &SweepOutcome<'_>) {
     let groups = o.sweep.groups.len();
     let found = o
         .runs

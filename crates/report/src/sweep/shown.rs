@@ -3,7 +3,7 @@
 use super::report::scaled;
 use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::outcome::Estimate;
-use narrows_lab::sweep::Outcome;
+use narrows_lab::sweep::SweepOutcome;
 use narrows_lab::sweep::grid::Parameter;
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const LINES: usize = 60;
 const COLUMNS: usize = 12;
 
 /// The table, its heading first: a grid only where it fits into `width` columns, if a terminal has them.
-pub fn table(o: &Outcome<'_>, width: Option<usize>) -> String {
+pub fn table(o: &SweepOutcome<'_>, width: Option<usize>) -> String {
     let measure = &MEASURES[o.measure];
     let (unit, scale) = scaled(measure, largest(o));
     let mut out = heading(o, measure, unit);
@@ -29,20 +29,20 @@ pub fn table(o: &Outcome<'_>, width: Option<usize>) -> String {
     out
 }
 
-fn values(o: &Outcome<'_>, parameter: usize) -> usize {
+fn values(o: &SweepOutcome<'_>, parameter: usize) -> usize {
     o.sweep.grid.parameters[parameter].values.len()
 }
 
-fn cell(o: &Outcome<'_>, point: usize) -> Estimate {
+fn cell(o: &SweepOutcome<'_>, point: usize) -> Estimate {
     o.estimates[point][o.group][o.measure]
 }
 
-fn largest(o: &Outcome<'_>) -> f64 {
+fn largest(o: &SweepOutcome<'_>) -> f64 {
     let means = o.finished().map(|p| cell(o, p).mean.abs());
     means.filter(|m| m.is_finite()).fold(0.0, f64::max)
 }
 
-fn heading(o: &Outcome<'_>, measure: &Measure, unit: &str) -> String {
+fn heading(o: &SweepOutcome<'_>, measure: &Measure, unit: &str) -> String {
     let s = o.sweep;
     let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
     let plural = if s.seeds == 1 { "" } else { "s" };
@@ -57,7 +57,7 @@ fn heading(o: &Outcome<'_>, measure: &Measure, unit: &str) -> String {
 }
 
 /// Digits that three significant ones of the largest value need.
-fn decimals(o: &Outcome<'_>, scale: f64) -> usize {
+fn decimals(o: &SweepOutcome<'_>, scale: f64) -> usize {
     let most = largest(o) * scale;
     if most <= 0.0 { 0 } else { (2 - most.log10().floor() as i32).clamp(0, 6) as usize }
 }
@@ -69,7 +69,7 @@ fn number(x: f64, decimals: usize) -> String {
     if x.abs() >= 1e7 { format!("{x:.2e}") } else { format!("{x:.decimals$}") }
 }
 
-fn grid(o: &Outcome<'_>, rows: usize, columns: usize, scale: f64) -> String {
+fn grid(o: &SweepOutcome<'_>, rows: usize, columns: usize, scale: f64) -> String {
     let (row, column): (&Parameter, &Parameter) =
         (&o.sweep.grid.parameters[rows], &o.sweep.grid.parameters[columns]);
     let digits = decimals(o, scale);
@@ -85,7 +85,7 @@ fn grid(o: &Outcome<'_>, rows: usize, columns: usize, scale: f64) -> String {
     aligned(&lines, 1)
 }
 
-fn long(o: &Outcome<'_>, varied: &[usize], scale: f64) -> String {
+fn long(o: &SweepOutcome<'_>, varied: &[usize], scale: f64) -> String {
     let digits = decimals(o, scale);
     let parameters = &o.sweep.grid.parameters;
     let mut head: Vec<String> = varied.iter().map(|p| parameters[*p].name.clone()).collect();

@@ -2,10 +2,10 @@
 
 use crate::columns::{Columns, Values};
 use narrows_lab::measure::MEASURES;
-use narrows_lab::sweep::Outcome;
+use narrows_lab::sweep::SweepOutcome;
 
 /// One row per point, seed and group.
-pub fn long(o: &Outcome<'_>) -> Columns {
+pub fn long(o: &SweepOutcome<'_>) -> Columns {
     let mut at: Vec<(usize, usize, usize)> = Vec::new();
     for point in o.finished() {
         for seed in (0..o.runs[point].len()).filter(|s| o.runs[point][*s].is_some()) {
@@ -26,7 +26,7 @@ pub fn long(o: &Outcome<'_>) -> Columns {
 }
 
 /// One row per point and group: mean and half of the 95% interval of every measure.
-pub fn points(o: &Outcome<'_>) -> Columns {
+pub fn points(o: &SweepOutcome<'_>) -> Columns {
     let groups = o.sweep.groups.len();
     let at: Vec<(usize, usize)> =
         o.finished().flat_map(|p| (0..groups).map(move |g| (p, g))).collect();
@@ -44,7 +44,7 @@ pub fn points(o: &Outcome<'_>) -> Columns {
 }
 
 /// The columns that both tables begin with: point, parameters, group.
-fn leading(o: &Outcome<'_>, at: &[(usize, usize)]) -> Vec<(String, Values)> {
+fn leading(o: &SweepOutcome<'_>, at: &[(usize, usize)]) -> Vec<(String, Values)> {
     let numbers = at.iter().map(|a| a.0 as u64 + 1).collect();
     let mut columns = vec![("point".to_string(), Values::Whole(numbers))];
     let indices: Vec<Vec<usize>> = at.iter().map(|a| o.sweep.grid.indices(a.0)).collect();

@@ -2,7 +2,9 @@
 
 use super::{json, report, shown, write};
 use narrows_lab::measure::MEASURES;
-use narrows_lab::sweep::{About, Base, Control, Grid, Outcome, Runs, Sweep, journal};
+use narrows_lab::sweep::{
+    Base, CheckedSweep, Grid, Runs, SweepControl, SweepMetadata, SweepOutcome, journal,
+};
 use narrows_scenario::scenario_file::Template;
 use narrows_scenario::{Plan, scenario_file};
 use std::fs;
@@ -44,25 +46,26 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// A sweep that has been run in a folder.
-fn swept(text: &str, vary: [&str; 2], seeds: u32, folder: &Path) -> (Sweep, Runs) {
+fn swept(text: &str, vary: [&str; 2], seeds: u32, folder: &Path) -> (CheckedSweep, Runs) {
     let base = Base::File(Box::new(Template::parse(text, Path::new("")).unwrap()));
-    let s = Sweep::new(Grid::read(base, &vary.map(String::from)).unwrap(), 1, seeds).unwrap();
+    let s =
+        CheckedSweep::new(Grid::read(base, &vary.map(String::from)).unwrap(), 1, seeds).unwrap();
     let (known, journal) = journal::open(folder, false).unwrap();
     let mut runs = s.known(known);
     let control =
-        Control { stop: &AtomicBool::new(false), progress: &|_, _| (), jobs: 2, part: None };
+        SweepControl { stop: &AtomicBool::new(false), progress: &|_, _| (), jobs: 2, part: None };
     s.execute(&mut runs, journal, &control).unwrap();
     (s, runs)
 }
 
-fn outcome<'a>(s: &'a Sweep, runs: &'a Runs) -> Outcome<'a> {
-    let about = About {
+fn outcome<'a>(s: &'a CheckedSweep, runs: &'a Runs) -> SweepOutcome<'a> {
+    let about = SweepMetadata {
         command_line: "narrows sweep x".into(),
         base_line: "narrows sweep </script>".into(),
         measure: s.usual_measure(),
         group: s.usual_group(),
     };
-    Outcome::new(s, runs, about)
+    SweepOutcome::new(s, runs, about)
 }
 
 #[test]

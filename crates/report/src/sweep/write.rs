@@ -2,7 +2,7 @@
 
 use super::{json, long, points, report};
 use crate::output::whole;
-use narrows_lab::sweep::Outcome;
+use narrows_lab::sweep::SweepOutcome;
 use narrows_scenario::scenario_file;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// One line that names the file and the error.
-pub fn all(o: &Outcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn all(o: &SweepOutcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let about = [
         ("narrows.command", o.command_line.clone()),
         ("narrows.seed", o.sweep.seed.to_string()),

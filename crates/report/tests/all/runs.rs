@@ -1,8 +1,8 @@
 //! Results of runs: the same random draws, the same digests, the shape of the JSON.
 
 use narrows_base::Duration;
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question};
 use narrows_report::columns::Values;
@@ -23,8 +23,8 @@ fn question() -> Question {
 fn answer(scenario: Scenario, jobs: usize) -> Outcome {
     let plan = Plan::new(scenario).unwrap();
     let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs }).unwrap();
-    let about = About {
+    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs }).unwrap();
+    let about = OutcomeMetadata {
         command: "compare",
         command_line: "narrows compare".into(),
         link: "a link".into(),
@@ -183,7 +183,7 @@ fn an_interruption_keeps_what_is_finished() {
     let stop = AtomicBool::new(false);
     // Of six runs (2 protocols × 3 seeds), stop after a bit more than half.
     let progress = |f: f64| stop.store(f > 0.55, std::sync::atomic::Ordering::Relaxed);
-    let runs = execute(&plan, &Control { stop: &stop, progress: &progress, jobs: 1 }).unwrap();
+    let runs = execute(&plan, &RunControl { stop: &stop, progress: &progress, jobs: 1 }).unwrap();
     let finished: Vec<usize> = runs.iter().map(|r| r.iter().flatten().count()).collect();
     assert!(
         finished.iter().sum::<usize>() >= 3 && finished.iter().sum::<usize>() < 6,

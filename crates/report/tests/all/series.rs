@@ -2,8 +2,8 @@
 
 use narrows_base::Duration;
 use narrows_congestion::CONTROLLERS;
-use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::collect::{OutcomeMetadata, collect};
+use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question, catalogue};
 use narrows_report::variables;
@@ -29,9 +29,13 @@ fn all_protocols() -> Outcome {
     };
     let plan = Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap();
     let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
+    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
     let (command_line, link, path) = (String::new(), String::new(), String::new());
-    collect(&plan, About { command: "compare", command_line, link, path, aim: Aim::Bulk }, &runs)
+    collect(
+        &plan,
+        OutcomeMetadata { command: "compare", command_line, link, path, aim: Aim::Bulk },
+        &runs,
+    )
 }
 
 /// What no controller defines has a definition in the engine's list or the laboratory's.

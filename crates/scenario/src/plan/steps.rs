@@ -7,7 +7,7 @@
 use super::{Plan, time, way};
 use crate::scenario::Flows;
 use narrows_base::{RandomKey, Time};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_transport::{Protocol, protocol};
 
 /// A relative change of the share below this is no step.
@@ -15,7 +15,7 @@ const MIN_CHANGE: f64 = 0.05;
 
 /// A moment at which a group's fair share of its bottleneck changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Step {
+pub struct ShareChange {
     /// Time of the step.
     pub at: Time,
     /// Since when the share has been constant: from the previous step, or the start of the group's last flow.
@@ -30,7 +30,7 @@ pub struct Step {
 
 impl Plan {
     /// The steps during the group's activity, in order.
-    pub fn steps(&self, group: usize, variant: usize) -> Vec<Step> {
+    pub fn steps(&self, group: usize, variant: usize) -> Vec<ShareChange> {
         let s = &self.scenario;
         let own = &s.flows[group];
         let started = time(own.start + own.stagger);
@@ -43,7 +43,7 @@ impl Plan {
         times.retain(|t| *t > started && *t < stops);
         times.sort_unstable();
         times.dedup();
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<ShareChange> = Vec::new();
         let mut before_bps = self.share(group, variant, started);
         for at in times {
             let after_bps = self.share(group, variant, at);
@@ -52,7 +52,7 @@ impl Plan {
                     last.until = at;
                     last.at
                 });
-                steps.push(Step { at, since, until: stops, before_bps, after_bps });
+                steps.push(ShareChange { at, since, until: stops, before_bps, after_bps });
                 before_bps = after_bps;
             }
         }
@@ -102,7 +102,7 @@ impl Plan {
         }
         let changed = self.changes.iter().rev().filter(|c| c.1 == link as usize && c.0 <= t);
         let mut rates = changed.filter_map(|c| match c.2 {
-            Change::Rate(rate) => Some(rate.as_bps() as f64),
+            LinkChange::Rate(rate) => Some(rate.as_bps() as f64),
             _ => None,
         });
         rates.next().unwrap_or(way.mean_bps())

@@ -8,22 +8,22 @@ use toml::Spanned;
 
 /// `4`, `"n"`, `"n/2"` (rounded up) or `"2*n"`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Count {
+pub(super) enum CountExpression {
     /// A number in the file.
     Number(i64),
     /// An expression of a variable.
     Text(String),
 }
 
-impl Count {
+impl CountExpression {
     /// The number, given the variables.
     ///
     /// # Errors
     /// A variable that does not exist, or another form.
     pub fn value(&self, variables: &BTreeMap<String, Spanned<i64>>) -> Result<i64, SpecError> {
         let text = match self {
-            Count::Number(n) => return Ok(*n),
-            Count::Text(text) => text.trim(),
+            CountExpression::Number(n) => return Ok(*n),
+            CountExpression::Text(text) => text.trim(),
         };
         let form = || {
             let e = format!("count = \"{text}\": a number, a variable \"n\", \"n/2\" or \"2*n\"");
@@ -50,19 +50,19 @@ impl Count {
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Count, D::Error> {
+impl<'de> Deserialize<'de> for CountExpression {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<CountExpression, D::Error> {
         struct Either;
         impl Visitor<'_> for Either {
-            type Value = Count;
+            type Value = CountExpression;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a whole number or a variable")
             }
-            fn visit_i64<E>(self, n: i64) -> Result<Count, E> {
-                Ok(Count::Number(n))
+            fn visit_i64<E>(self, n: i64) -> Result<CountExpression, E> {
+                Ok(CountExpression::Number(n))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Count, E> {
-                Ok(Count::Text(text.to_string()))
+            fn visit_str<E>(self, text: &str) -> Result<CountExpression, E> {
+                Ok(CountExpression::Text(text.to_string()))
             }
         }
         d.deserialize_any(Either)
@@ -75,7 +75,7 @@ mod tests {
 
     fn of(text: &str, n: i64) -> Result<i64, SpecError> {
         let variables = BTreeMap::from([("n".to_string(), Spanned::new(0..0, n))]);
-        Count::Text(text.into()).value(&variables)
+        CountExpression::Text(text.into()).value(&variables)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A `[[link]]` of a scenario file: its two nodes, and the keys of [`keys::KEYS`].
 
 use super::Text;
-use crate::keys::{self, KEYS, Key, NAMES};
+use crate::keys::{self, DirectionKey, KEYS, NAMES};
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -12,8 +12,8 @@ pub(super) struct Keys([Option<Text>; KEYS.len()]);
 
 impl Keys {
     /// The keys that are given, in the order of the table.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Key, &Text)> {
-        const TABLE: &[Key] = &KEYS;
+    pub fn iter(&self) -> impl Iterator<Item = (&'static DirectionKey, &Text)> {
+        const TABLE: &[DirectionKey] = &KEYS;
         TABLE.iter().zip(&self.0).filter_map(|(key, value)| Some((key, value.as_ref()?)))
     }
     /// The slot of a key's value; `None` for an unknown key.
@@ -23,7 +23,7 @@ impl Keys {
 }
 
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct LinkEntry {
     pub name: Option<String>,
     pub from: String,
     pub to: String,
@@ -71,8 +71,8 @@ fn unknown<E: Error>(name: &str, known: &'static [&'static str]) -> E {
 
 impl<'de> Deserialize<'de> for Keys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keys, D::Error> {
-        struct Visit;
-        impl<'de> Visitor<'de> for Visit {
+        struct KeysVisitor;
+        impl<'de> Visitor<'de> for KeysVisitor {
             type Value = Keys;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("keys of a link")
@@ -86,19 +86,19 @@ impl<'de> Deserialize<'de> for Keys {
                 Ok(keys)
             }
         }
-        deserializer.deserialize_map(Visit)
+        deserializer.deserialize_map(KeysVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Link {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Link, D::Error> {
+impl<'de> Deserialize<'de> for LinkEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LinkEntry, D::Error> {
         struct Visit;
         impl<'de> Visitor<'de> for Visit {
-            type Value = Link;
+            type Value = LinkEntry;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a link")
             }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Link, M::Error> {
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<LinkEntry, M::Error> {
                 let (mut name, mut from, mut to) = (None, None, None);
                 let (mut keys, mut reverse) = (Keys::default(), None);
                 while let Some(key) = map.next_key_seed(OneOf(&EXPECTED))? {
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Link {
                 }
                 let from = from.ok_or_else(|| M::Error::missing_field("from"))?;
                 let to = to.ok_or_else(|| M::Error::missing_field("to"))?;
-                Ok(Link { name, from, to, keys, reverse })
+                Ok(LinkEntry { name, from, to, keys, reverse })
             }
         }
         deserializer.deserialize_map(Visit)

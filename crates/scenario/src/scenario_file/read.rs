@@ -1,14 +1,15 @@
 //! Reads a scenario from TOML.
 
 use super::Text;
-use super::count::Count;
-use super::link::{Keys, Link};
+use super::count::CountExpression;
+use super::link::{Keys, LinkEntry};
 use crate::access_link::AccessLink;
 use crate::families;
 use crate::link_direction::{LinkDirection, QueueSize};
 use crate::scenario::at_line;
 use crate::scenario::{
-    DuplexLink, Flows, GroupProtocol, OwnLink, Probe, Reconfiguration, Scenario, Scheduled,
+    DuplexLink, Flows, GroupProtocol, OwnLink, Reconfiguration, Scenario, Scheduled,
+    SeriesSelection,
 };
 use crate::timeline::{CHANGE_KEYS, HINT_KEYS};
 use crate::{text_file, values};
@@ -26,7 +27,7 @@ use toml::Spanned;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ScenarioFile {
     name: Option<String>,
     seed: Option<Spanned<i64>>,
     seeds: Option<Spanned<i64>>,
@@ -39,7 +40,7 @@ pub(super) struct File {
     #[serde(default)]
     pub variables: BTreeMap<String, Spanned<i64>>,
     #[serde(default)]
-    pub link: Vec<Spanned<Link>>,
+    pub link: Vec<Spanned<LinkEntry>>,
     #[serde(default)]
     pub flows: Vec<Spanned<FlowGroup>>,
     #[serde(default)]
@@ -54,7 +55,7 @@ pub(super) struct File {
 pub(super) struct FlowGroup {
     pub name: Option<String>,
     pub protocol: Text,
-    pub count: Option<Spanned<Count>>,
+    pub count: Option<Spanned<CountExpression>>,
     pub from: String,
     pub to: String,
     pub start: Option<Text>,
@@ -153,7 +154,7 @@ pub fn parse(text: &str, folder: &Path) -> Result<Scenario, SpecError> {
 }
 
 /// Parses the file's parts without interpreting their values.
-pub(super) fn file(text: &str) -> Result<File, SpecError> {
+pub(super) fn file(text: &str) -> Result<ScenarioFile, SpecError> {
     if text.len() as u64 > MAX_FILE {
         let megabytes = MAX_FILE / 1_000_000;
         return Err(SpecError::new(format!("the scenario is longer than {megabytes} MB")));
@@ -162,8 +163,12 @@ pub(super) fn file(text: &str) -> Result<File, SpecError> {
 }
 
 /// The scenario of a file's parts; `text` is for the lines in messages.
-pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenario, SpecError> {
-    let reader = Reader { lines: Lines::of(text), folder, variables: &file.variables };
+pub(super) fn scenario(
+    text: &str,
+    folder: &Path,
+    file: &ScenarioFile,
+) -> Result<Scenario, SpecError> {
+    let reader = ScenarioReader { lines: Lines::of(text), folder, variables: &file.variables };
     let mut s = Scenario::named(file.name.as_deref().unwrap_or_default());
     if let Some(x) = &file.seed {
         s.seed = reader.whole(x, "seed", 0, i64::MAX)? as u64;
@@ -228,13 +233,13 @@ pub fn packet(text: &str) -> Result<u32, SpecError> {
 /// The position of a value that is not in a file.
 pub(super) const ELSEWHERE: std::ops::Range<usize> = usize::MAX..usize::MAX;
 
-struct Reader<'a> {
+struct ScenarioReader<'a> {
     lines: Lines,
     folder: &'a Path,
     variables: &'a BTreeMap<String, Spanned<i64>>,
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     fn line<T>(&self, x: &Spanned<T>) -> usize {
         if x.span() == ELSEWHERE { 0 } else { self.lines.at(x.span().start) }
     }
@@ -270,7 +275,7 @@ impl Reader<'_> {
         Err(at_line(self.line(x), e))
     }
 
-    fn wire(&self, link: &Link, line: usize) -> Result<DuplexLink, SpecError> {
+    fn wire(&self, link: &LinkEntry, line: usize) -> Result<DuplexLink, SpecError> {
         // Every file has both; they are set with the other keys.
         let unset = (Rate::from_bps(1), Duration::ZERO);
         let mut there =
@@ -384,10 +389,10 @@ impl Reader<'_> {
         Ok(Reconfiguration { at, flows: r.flows.clone(), hints, line })
     }
 
-    fn probe(&self, p: &Probes, line: usize) -> Result<Probe, SpecError> {
+    fn probe(&self, p: &Probes, line: usize) -> Result<SeriesSelection, SpecError> {
         let interval = p.interval.as_ref().map(|x| self.read(x, "interval", values::delay));
         let flows = p.flows.as_ref().map_or(Ok(4), |n| self.whole(n, "flows", 0, 10_000))?;
-        Ok(Probe {
+        Ok(SeriesSelection {
             interval: interval.transpose()?,
             links: p.links.clone(),
             flows: flows as usize,

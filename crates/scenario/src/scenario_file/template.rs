@@ -4,8 +4,8 @@
 //! one BDP, a group's count) follow.
 
 use super::Text;
-use super::count::Count;
-use super::read::{self, ELSEWHERE, File};
+use super::count::CountExpression;
+use super::read::{self, ELSEWHERE, ScenarioFile};
 use crate::keys::{self, NAMES};
 use crate::scenario::Scenario;
 use crate::text_file;
@@ -30,15 +30,15 @@ const WITH_PARAMETERS: &[&str] = &["protocol", "source"];
 pub struct Template {
     text: String,
     folder: PathBuf,
-    file: File,
+    file: ScenarioFile,
     name: String,
     timeline: Timeline,
 }
 
 /// A value of a scenario file that a sweep can replace.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Target {
-    place: Place,
+pub struct TemplateTarget {
+    place: TemplatePath,
     /// The key of the value.
     pub key: &'static str,
     /// A parameter inside the key's value.
@@ -46,7 +46,7 @@ pub struct Target {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-enum Place {
+enum TemplatePath {
     Top,
     Variable(String),
     Link(usize),
@@ -105,7 +105,7 @@ impl Template {
     ///
     /// # Errors
     /// A value that is invalid for its key.
-    pub fn scenario(&self, values: &[(&Target, &str)]) -> Result<Scenario, SpecError> {
+    pub fn scenario(&self, values: &[(&TemplateTarget, &str)]) -> Result<Scenario, SpecError> {
         let mut file = self.file.clone();
         // A parameter is set in the final value of its key.
         for inside in [false, true] {
@@ -123,34 +123,34 @@ impl Template {
     ///
     /// # Errors
     /// An unknown name, with a suggestion and the known names.
-    pub fn target(&self, name: &str) -> Result<Target, SpecError> {
+    pub fn target(&self, name: &str) -> Result<TemplateTarget, SpecError> {
         self.find(name).ok_or_else(|| self.unknown(name))
     }
 
-    fn find(&self, name: &str) -> Option<Target> {
-        let target = |place, key, parameter| Some(Target { place, key, parameter });
+    fn find(&self, name: &str) -> Option<TemplateTarget> {
+        let target = |place, key, parameter| Some(TemplateTarget { place, key, parameter });
         if self.file.variables.contains_key(name) {
-            return target(Place::Variable(name.into()), "count", None);
+            return target(TemplatePath::Variable(name.into()), "count", None);
         }
         if let Some(key) = TOP.iter().find(|k| **k == name) {
-            return target(Place::Top, key, None);
+            return target(TemplatePath::Top, key, None);
         }
         if let Some(rest) = name.strip_prefix("flows.") {
             let names = self.flows();
             let (at, rest) = begins(rest, &names)?;
             let (key, parameter) = split_key(rest, FLOWS)?;
-            return target(Place::Flows(at), key, parameter);
+            return target(TemplatePath::Flows(at), key, parameter);
         }
         let names = self.links();
         let (at, rest) = begins(name.strip_prefix("link.")?, &names)?;
         match rest.strip_prefix("reverse.") {
             Some(rest) => {
                 let (key, parameter) = split_key(rest, &NAMES)?;
-                target(Place::Reverse(at), key, parameter)
+                target(TemplatePath::Reverse(at), key, parameter)
             }
             None => {
                 let (key, parameter) = split_key(rest, &NAMES)?;
-                target(Place::Link(at), key, parameter)
+                target(TemplatePath::Link(at), key, parameter)
             }
         }
     }
@@ -234,30 +234,30 @@ fn given(value: &str) -> Text {
     Spanned::new(ELSEWHERE, value.to_string())
 }
 
-impl Target {
+impl TemplateTarget {
     /// Whether the value must be a whole number.
     pub fn is_whole(&self) -> bool {
         self.key == "count"
     }
 
-    fn set(&self, file: &mut File, value: &str) -> Result<(), SpecError> {
+    fn set(&self, file: &mut ScenarioFile, value: &str) -> Result<(), SpecError> {
         let whole = || {
             let not = || SpecError::new(format!("'{value}' is not a whole number"));
             value.trim().parse::<i64>().map_err(|_| not())
         };
         match &self.place {
-            Place::Variable(name) => {
+            TemplatePath::Variable(name) => {
                 file.variables.insert(name.clone(), Spanned::new(ELSEWHERE, whole()?));
                 return Ok(());
             }
-            Place::Flows(at) if self.key == "count" => {
-                let count = Some(Spanned::new(ELSEWHERE, Count::Number(whole()?)));
+            TemplatePath::Flows(at) if self.key == "count" => {
+                let count = Some(Spanned::new(ELSEWHERE, CountExpression::Number(whole()?)));
                 if let Some(group) = file.flows.get_mut(*at) {
                     group.get_mut().count = count;
                 }
                 return Ok(());
             }
-            Place::Top if self.key == "protocols" => {
+            TemplatePath::Top if self.key == "protocols" => {
                 file.protocols = Some(vec![given(value)]);
                 return Ok(());
             }
@@ -279,17 +279,17 @@ impl Target {
     }
 
     /// The position of the value.
-    fn slot<'a>(&self, file: &'a mut File) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, file: &'a mut ScenarioFile) -> Option<ValueSlot<'a>> {
         let slot = match self.place {
-            Place::Top => match self.key {
+            TemplatePath::Top => match self.key {
                 "duration" => &mut file.duration,
                 "warmup" => &mut file.warmup,
                 "preset" => &mut file.preset,
                 "packet" => &mut file.packet,
                 _ => &mut file.bottleneck,
             },
-            Place::Variable(_) => return None,
-            Place::Flows(at) => {
+            TemplatePath::Variable(_) => return None,
+            TemplatePath::Flows(at) => {
                 let g = file.flows.get_mut(at)?.get_mut();
                 match self.key {
                     "start" => &mut g.start,
@@ -299,41 +299,41 @@ impl Target {
                     "host-delay" => &mut g.host_delay,
                     "access" => &mut g.access,
                     "egress" => &mut g.egress,
-                    _ => return Some(Slot::Must(&mut g.protocol)),
+                    _ => return Some(ValueSlot::Must(&mut g.protocol)),
                 }
             }
-            Place::Link(at) => {
+            TemplatePath::Link(at) => {
                 let link = file.link.get_mut(at)?.get_mut();
                 link.keys.slot(self.key)?
             }
-            Place::Reverse(at) => {
+            TemplatePath::Reverse(at) => {
                 let link = file.link.get_mut(at)?.get_mut();
                 link.reverse.get_or_insert_default().slot(self.key)?
             }
         };
-        Some(Slot::May(slot))
+        Some(ValueSlot::May(slot))
     }
 }
 
 /// A position of a value.
-enum Slot<'a> {
+enum ValueSlot<'a> {
     /// Required in a file.
     Must(&'a mut Text),
     /// Optional.
     May(&'a mut Option<Text>),
 }
 
-impl Slot<'_> {
+impl ValueSlot<'_> {
     fn get(&self) -> Option<&Text> {
         match self {
-            Slot::Must(text) => Some(text),
-            Slot::May(text) => text.as_ref(),
+            ValueSlot::Must(text) => Some(text),
+            ValueSlot::May(text) => text.as_ref(),
         }
     }
     fn put(self, value: Text) {
         match self {
-            Slot::Must(text) => *text = value,
-            Slot::May(text) => *text = Some(value),
+            ValueSlot::Must(text) => *text = value,
+            ValueSlot::May(text) => *text = Some(value),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Builds a network from its specification: links, routes, flows, transfers.
 
-use super::{COUNT, Multicast, NONE, Network, Node, Route, SampledSeries};
+use super::{COUNT, FlowRoute, LinkNode, Multicast, NONE, Network, SampledSeries};
 use crate::calendar::Calendar;
 use crate::check;
-use crate::flow::{Application, Flow, FlowStats, Timer};
+use crate::flow::{Application, Flow, FlowStats, FlowTimers};
 use crate::frames::FrameMeter;
 use crate::histogram::Histogram;
 use crate::meter::LinkMeter;
 use crate::result::MAX_BINS;
 use crate::series::FlowSeries;
-use crate::source::{Writer, transfer};
+use crate::source::{StartedSource, transfer};
 
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
 use narrows_base::{FieldError, RandomKey, Time};
@@ -17,14 +17,14 @@ use narrows_link::Link;
 
 /// A flow, identified by its group and its index.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FlowIndex<'a> {
     spec: &'a NetworkSpec,
     index: usize,
     group: &'a GroupSpec,
     n: usize,
 }
 
-impl Place<'_> {
+impl FlowIndex<'_> {
     /// The key of the flow's random draws, derived from the group's name and the flow's index.
     fn key(&self, random_key: RandomKey) -> RandomKey {
         random_key.named("flow").named(&self.group.name).numbered(self.n as u64)
@@ -63,7 +63,7 @@ impl Network {
         network.build_links(spec, random_key)?;
         let mut users = vec![0u32; spec.links.len()];
         for (index, (group, transfers)) in spec.groups.iter().zip(&transfers).enumerate() {
-            let place = |n| Place { spec, index, group, n };
+            let place = |n| FlowIndex { spec, index, group, n };
             match transfers {
                 None => {
                     for (n, flow) in group.flows.iter().enumerate() {
@@ -72,12 +72,12 @@ impl Network {
                         let one_file = group.source.is_transfer();
                         let times = (flow.start, flow.stop);
                         let frames = match &source {
-                            Writer::Frames(f) => Some(Box::new(FrameMeter::new(
+                            StartedSource::Frames(f) => Some(Box::new(FrameMeter::new(
                                 f.frame_interval(),
                                 f.layers(),
                                 spec.measure_from.max(flow.start),
                             ))),
-                            Writer::Bytes(_) => None,
+                            StartedSource::Bytes(_) => None,
                         };
                         let application = Application::new(source, frames, one_file, times);
                         network.add_flow(place(n), flow, application, &mut users);
@@ -85,7 +85,8 @@ impl Network {
                 }
                 Some(list) => {
                     for (n, (flow, start, bytes)) in list.iter().enumerate() {
-                        let source = Writer::Bytes(Box::new(transfer::Transfer { bytes: *bytes }));
+                        let source =
+                            StartedSource::Bytes(Box::new(transfer::Transfer { bytes: *bytes }));
                         let times = (*start, Time::NEVER);
                         let application = Application::new(source, None, true, times);
                         let flow = &group.flows[*flow];
@@ -118,7 +119,7 @@ impl Network {
                 self.meters.push(LinkMeter::new(self.from, self.end, spec.groups.len()));
             }
             let computed = built.is_computed();
-            self.nodes.push(Node {
+            self.nodes.push(LinkNode {
                 link: built,
                 event: Time::NEVER,
                 private: false,
@@ -131,12 +132,12 @@ impl Network {
 
     fn add_flow(
         &mut self,
-        place: Place<'_>,
+        place: FlowIndex<'_>,
         flow: &FlowSpec,
         application: Application,
         users: &mut [u32],
     ) {
-        let Place { spec, index, group, n } = place;
+        let FlowIndex { spec, index, group, n } = place;
         let number = self.flows.len() as u32;
         let ways = [&flow.forward, &flow.back].map(|links| self.add_route(links, users));
         let mut series = NONE;
@@ -145,13 +146,13 @@ impl Network {
             let name = format!("{}.{n}", group.name);
             self.series.flows.push(FlowSeries::new(number, name, group.name.clone()));
         }
-        self.routes.push(Route { ways, group: index as u32, series });
+        self.routes.push(FlowRoute { ways, group: index as u32, series });
         let key = place.key(RandomKey::from_seed(spec.seed));
         let (sender, receiver) = narrows_simulated::endpoints(&group.protocol, number, key);
         self.flows.push(Flow {
             sender,
             receiver,
-            timer: Timer::default(),
+            timer: FlowTimers::default(),
             receiver_event: Time::NEVER,
             stats: FlowStats::default(),
         });

@@ -1,6 +1,6 @@
 //! Finds the group of a packet that a link reports later than it was offered.
 
-use super::route::Route;
+use super::route::FlowRoute;
 use crate::meter::{At, LinkMeter};
 use narrows_base::{Packet, Time};
 use narrows_link::Meter;
@@ -8,7 +8,7 @@ use narrows_link::Meter;
 /// A meter for links that report packets later than they were offered.
 pub(super) struct ByFlow<'a> {
     pub meter: &'a mut LinkMeter,
-    pub routes: &'a [Route],
+    pub routes: &'a [FlowRoute],
 }
 
 impl ByFlow<'_> {

@@ -1,12 +1,12 @@
 //! Computes the results of a network at the end of its run.
 
 use super::Network;
-use crate::flow::Span;
+use crate::flow::MeasuredSpan;
 use crate::histogram::Histogram;
 use crate::result::{GroupResult, RunResult};
 use crate::spec::{GroupSpec, NetworkSpec};
 use narrows_base::{Duration, Time};
-use narrows_link::{Change, queue};
+use narrows_link::{LinkChange, queue};
 
 impl Network {
     pub(super) fn finish(mut self, spec: &NetworkSpec) -> RunResult {
@@ -23,7 +23,7 @@ impl Network {
             })
             .collect();
         let mut delivered_packets = 0;
-        let span = Span { from: self.from, end: self.end, keep: self.keep };
+        let span = MeasuredSpan { from: self.from, end: self.end, keep: self.keep };
         let flows = self.flows.iter_mut().zip(&self.routes).zip(&mut self.applications);
         for ((flow, route), a) in flows {
             delivered_packets += flow.receiver.delivered_packets();
@@ -79,7 +79,7 @@ fn capacity_bits(spec: &NetworkSpec, link: usize, from: Time, end: Time) -> f64 
     let mut changes: Vec<_> = spec.changes.iter().filter(|c| c.1 == link).collect();
     changes.sort_by_key(|c| c.0);
     for (at, _, change) in changes {
-        if let Change::Rate(new) = change {
+        if let LinkChange::Rate(new) = change {
             bits += part(since, *at) * rate.as_bps() as f64;
             (rate, since) = (*new, *at);
         }
@@ -95,7 +95,7 @@ fn arriving_capacity_bits(
     group: &GroupSpec,
     capacity: f64,
 ) -> f64 {
-    let changes = |c: &(Time, usize, Change)| c.1 == link && matches!(c.2, Change::Rate(_));
+    let changes = |c: &(Time, usize, LinkChange)| c.1 == link && matches!(c.2, LinkChange::Rate(_));
     if spec.links[link].config.trace.is_none() && !spec.changes.iter().any(changes) {
         return capacity;
     }
@@ -127,7 +127,7 @@ fn arriving_capacity_bits(
 fn delay(spec: &NetworkSpec, link: usize, t: Time) -> Duration {
     let mut last = (Time::ZERO, spec.links[link].config.delay);
     for (at, of, change) in &spec.changes {
-        if let Change::Delay(new) = change
+        if let LinkChange::Delay(new) = change
             && *of == link
             && (last.0..t).contains(at)
         {

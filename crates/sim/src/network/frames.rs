@@ -1,10 +1,10 @@
 //! An application that writes frames.
 
 use super::Network;
-use crate::calendar::{Event, Kind};
-use crate::source::{TransportState, Writer};
+use crate::calendar::{EventKind, SimEvent};
+use crate::source::{StartedSource, TransportState};
 use narrows_base::Machine;
-use narrows_simulated::Input;
+use narrows_simulated::SenderInput;
 
 impl Network {
     /// The application of a flow writes frames.
@@ -12,7 +12,9 @@ impl Network {
         let now = self.now;
         let a = &mut self.applications[number as usize];
         let sender = &mut self.flows[number as usize].sender;
-        let (Writer::Frames(source), Some(meter)) = (&mut a.source, &mut a.frames) else { return };
+        let (StartedSource::Frames(source), Some(meter)) = (&mut a.source, &mut a.frames) else {
+            return;
+        };
         let state = TransportState {
             allowed_bps: sender.allowed().as_bps() as f64,
             unsent_bytes: sender.unsent(),
@@ -23,10 +25,10 @@ impl Network {
         let next = source.write(now, &state, &mut parts);
         if !a.opened {
             a.opened = true;
-            sender.handle(now, Input::Open);
+            sender.handle(now, SenderInput::Open);
         }
         for part in &parts {
-            sender.handle(now, Input::Frame(*part));
+            sender.handle(now, SenderInput::Frame(*part));
         }
         let next = next.min(a.stop);
         let to_many = self.written_to_all(number, &parts);
@@ -37,7 +39,7 @@ impl Network {
             meter.give_back(parts);
         }
         if !next.is_never() {
-            self.calendar.push(Event::new(next, Kind::Source, number));
+            self.calendar.push(SimEvent::new(next, EventKind::Source, number));
         }
         self.pump(number);
     }

@@ -7,8 +7,8 @@
 //! receiver behind them has joined. A change of membership takes effect at the forks after the propagation delay from
 //! the receiver to the sender.
 
-use super::tree::{Branch, Member};
-use super::{FORWARD, NONE, Network, Route};
+use super::tree::{Branch, GroupMember};
+use super::{FORWARD, FlowRoute, NONE, Network};
 use crate::frames::FrameMeter;
 use crate::spec::NetworkSpec;
 use narrows_base::{Duration, Packet, RandomKey, Time};
@@ -47,7 +47,12 @@ impl Network {
                     .fold(Duration::ZERO, |sum, l| sum + spec.links[*l as usize].config.delay);
                 routes.push(&flow.forward);
                 let next = (Time::ZERO, 1);
-                self.multicast.members.push(Member { flow: number as u32, delay, level: 1, next });
+                self.multicast.members.push(GroupMember {
+                    flow: number as u32,
+                    delay,
+                    level: 1,
+                    next,
+                });
             }
             if routes.is_empty() {
                 continue;
@@ -62,7 +67,8 @@ impl Network {
             for member in members.clone() {
                 let flow = self.multicast.members[member].flow as usize;
                 if let Some(side) = protocol.receiver_side(&environment) {
-                    let receiver = multicast::Receiver::new(side, &session.rates, session.rtt);
+                    let receiver =
+                        multicast::MulticastReceiver::new(side, &session.rates, session.rtt);
                     self.flows[flow].receiver = SimulatedReceiver::Multicast(Box::new(receiver));
                 }
                 if flow != sender as usize {
@@ -74,7 +80,7 @@ impl Network {
             let packet = f64::from(config.packet_bytes.max(1)) / f64::from(payload.max(1));
             let rate = session.rates.iter().sum::<f64>() * packet * SPACING;
             self.flows[sender as usize].sender =
-                SimulatedSender::Multicast(Box::new(multicast::Sender::new(
+                SimulatedSender::Multicast(Box::new(multicast::MulticastSender::new(
                     protocol.controller(&environment),
                     root,
                     (payload, config.header_bytes),
@@ -115,7 +121,7 @@ impl Network {
         let leaves: Vec<u32> =
             of.iter().filter(|r| routes[**r].len() == end).map(|r| flow(*r)).collect();
         let group = self.routes[flow(of[0]) as usize].group;
-        self.routes.push(Route { ways: [way, way], group, series: NONE });
+        self.routes.push(FlowRoute { ways: [way, way], group, series: NONE });
         let behind = of.iter().map(|r| first + r).collect();
         self.multicast.branches.push(Branch { children: Vec::new(), leaves, behind });
         let mut rest: Vec<usize> = of.iter().copied().filter(|r| routes[*r].len() > end).collect();

@@ -8,7 +8,7 @@ pub(super) const BACK: usize = 1;
 
 /// The links of a flow's packets.
 #[derive(Clone, Copy)]
-pub(super) struct Route {
+pub(super) struct FlowRoute {
     /// First index in the list of hops, and number of hops: for data, and for ACKs ([`BACK`]). An array, because a
     /// branch on the direction would be unpredictable.
     pub ways: [(u32, u16); 2],

@@ -2,7 +2,7 @@
 
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::Time;
-use narrows_congestion::Scope;
+use narrows_congestion::SimulationScope;
 
 /// Called regularly; returns whether to continue.
 type Progress<'a> = dyn FnMut(Time) -> bool + 'a;
@@ -14,7 +14,7 @@ pub(super) fn within<T>(
     progress: &mut Progress<'_>,
     work: &mut dyn FnMut(&mut Progress<'_>) -> Result<T, SimError>,
 ) -> Result<T, SimError> {
-    let mut scopes: Vec<Scope> = Vec::new();
+    let mut scopes: Vec<SimulationScope> = Vec::new();
     for scope in spec.groups.iter().filter_map(|g| g.protocol.scope()) {
         if !scopes.iter().any(|s| std::ptr::fn_addr_eq(s.enter, scope.enter)) {
             scopes.push(scope);
@@ -24,7 +24,7 @@ pub(super) fn within<T>(
 }
 
 fn nested<T>(
-    scopes: &[Scope],
+    scopes: &[SimulationScope],
     progress: &mut Progress<'_>,
     work: &mut dyn FnMut(&mut Progress<'_>) -> Result<T, SimError>,
 ) -> Result<T, SimError> {

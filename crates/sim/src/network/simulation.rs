@@ -7,7 +7,7 @@ use crate::result::RunResult;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
-use narrows_simulated::{Counters, Limit};
+use narrows_simulated::{Counters, SendingLimit};
 use std::borrow::Cow;
 
 /// A network that is advanced step by step and can be read in between. However long its steps are, its result is equal
@@ -105,7 +105,7 @@ impl<'s> Simulation<'s> {
         self.network.flows[flow].sender.counters()
     }
     /// The limit that keeps a flow's sender from sending more.
-    pub fn limit(&self, flow: usize) -> Limit {
+    pub fn limit(&self, flow: usize) -> SendingLimit {
         self.network.flows[flow].sender.limit()
     }
     /// Packets of a flow known to have arrived; for TCP, the cumulative acknowledgement including the SYN.

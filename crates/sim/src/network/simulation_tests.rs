@@ -5,7 +5,7 @@ use crate::spec::{NetworkSpec, SeriesSpec, SimError};
 use crate::{SourceSpec, dumbbell, run};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_congestion::{Ack, Controller, SendLimits};
-use narrows_link::{Change, LossSpec};
+use narrows_link::{LinkChange, LossSpec};
 use narrows_transport::{DatagramConfig, Preset, Protocol, TcpConfig};
 use std::any::Any;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn eventful(protocol: &str, flows: u32) -> NetworkSpec {
     there.changes = true;
     there.queue.aqm = Some(Spec::parse("codel").unwrap());
     spec.links[0].config = Arc::new(there);
-    let slower = Change::Rate(Rate::from_bps(3_000_000));
+    let slower = LinkChange::Rate(Rate::from_bps(3_000_000));
     spec.changes = vec![(Time::from_secs_f64(1.5), 0, slower)];
     spec.measure_from = Time::from_secs_f64(1.0);
     let interval = Duration::from_millis(30);

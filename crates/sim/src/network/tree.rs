@@ -12,7 +12,7 @@ pub(super) struct Branch {
 }
 
 /// A receiver, and its joined layers as the forks know them.
-pub(super) struct Member {
+pub(super) struct GroupMember {
     pub flow: u32,
     /// Time from the receiver to the sender.
     pub delay: Duration,
@@ -20,7 +20,7 @@ pub(super) struct Member {
     pub next: (Time, usize),
 }
 
-impl Member {
+impl GroupMember {
     pub fn level(&self, now: Time) -> usize {
         if now >= self.next.0 { self.next.1 } else { self.level }
     }
@@ -30,7 +30,7 @@ impl Member {
 #[derive(Default)]
 pub(super) struct Multicast {
     pub branches: Vec<Branch>,
-    pub members: Vec<Member>,
+    pub members: Vec<GroupMember>,
     /// The sending flow of each session, and the range of its receivers in `members`.
     pub sessions: Vec<(u32, std::ops::Range<usize>)>,
 }

@@ -112,7 +112,7 @@ fn check(s: &Settings) -> Result<(), SpecError> {
 fn start(s: &Settings, _: RandomStream) -> Box<dyn FrameSource> {
     let interval = Duration::from_secs_f64(1.0 / s.number("fps"));
     let rates = rates(s);
-    Box::new(Layers {
+    Box::new(LayeredSource {
         quality: QualityAdaptation::new(&rates, s.number("backoffs") as u32, s.number("keep")),
         count: rates.len(),
         interval,
@@ -126,7 +126,7 @@ fn start(s: &Settings, _: RandomStream) -> Box<dyn FrameSource> {
 }
 
 #[derive(Debug)]
-struct Layers {
+struct LayeredSource {
     quality: QualityAdaptation,
     count: usize,
     interval: Duration,
@@ -140,7 +140,7 @@ struct Layers {
     next: [u64; MAX_LAYERS],
 }
 
-impl Layers {
+impl LayeredSource {
     fn playout(&self, frame: u64) -> Time {
         self.first.unwrap_or(Time::ZERO) + self.interval.saturating_mul(frame)
     }
@@ -184,7 +184,7 @@ impl Layers {
     }
 }
 
-impl FrameSource for Layers {
+impl FrameSource for LayeredSource {
     fn write(&mut self, now: Time, state: &TransportState, parts: &mut Vec<FramePart>) -> Time {
         if self.first.is_none() {
             self.first = Some(now + self.latency);

@@ -55,19 +55,19 @@ const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Parameters of a session that its receivers need.
 #[derive(Clone, Debug)]
-pub(crate) struct Session {
+pub(crate) struct MulticastSession {
     /// Rates of the layers in bit/s.
     pub rates: Vec<f64>,
     /// The base RTT that receivers assume.
     pub rtt: Duration,
 }
 
-pub(super) fn session(s: &Settings) -> Session {
+pub(super) fn session(s: &Settings) -> MulticastSession {
     let (base, growth) = (s.number("rate"), s.number("growth"));
     let next = |rate: &f64| Some((rate * growth).min(1e12));
     let count = s.number("count") as usize;
     let rates = std::iter::successors(Some(base), next).take(count).collect();
-    Session { rates, rtt: Duration::from_secs_f64(s.number("rtt")) }
+    MulticastSession { rates, rtt: Duration::from_secs_f64(s.number("rtt")) }
 }
 
 fn start(s: &Settings, _: RandomStream) -> Box<dyn FrameSource> {

@@ -1,7 +1,7 @@
 //! Properties of the engine: repeatable, unchanged by observation, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Change, LinkConfig, LossSpec, QueueConfig, QueueLimit};
+use narrows_link::{LinkChange, LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
 };
@@ -251,7 +251,7 @@ fn an_acknowledgement_queue_slows_the_other_direction() {
 fn scheduled_changes_happen_and_count_as_capacity() {
     let mut spec = network(vec![group("main", "sack", "bulk", &[0.0], &[0], &[1])], "none", 40.0);
     config(&mut spec.links[0]).changes = true;
-    spec.changes = vec![(Time::from_secs_f64(20.0), 0, Change::Rate(Rate::from_bps(500_000)))];
+    spec.changes = vec![(Time::from_secs_f64(20.0), 0, LinkChange::Rate(Rate::from_bps(500_000)))];
     let r = go(&spec);
     assert_eq!(r.links[0].capacity_bits, 20.0 * 2e6 + 20.0 * 5e5);
     let used = r.links[0].served_bits / r.links[0].capacity_bits;

@@ -1,7 +1,7 @@
 //! Controllers that are listed for a limited time.
 
 use narrows_base::{Descriptor, Settings, Spec, Status, Time};
-use narrows_congestion::{Controller, ControllerEntry, Environment, Scope};
+use narrows_congestion::{Controller, ControllerEntry, Environment, SimulationScope};
 use narrows_link::LinkConfig;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, Loan, NetworkSpec, SourceSpec, run};
 use narrows_transport::protocol::ProtocolEntry;
@@ -16,8 +16,10 @@ thread_local! {
     static FAILED: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
-const SCOPE: Scope = Scope { enter, failure: || FAILED.get().map(String::from) };
-const OTHER_SCOPE: Scope = Scope { enter: |simulation| simulation(), failure: || None };
+const SCOPE: SimulationScope =
+    SimulationScope { enter, failure: || FAILED.get().map(String::from) };
+const OTHER_SCOPE: SimulationScope =
+    SimulationScope { enter: |simulation| simulation(), failure: || None };
 
 fn enter(simulation: &mut dyn FnMut()) {
     ENTERED.fetch_add(1, Ordering::Relaxed);

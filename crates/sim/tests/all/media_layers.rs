@@ -1,7 +1,7 @@
 //! Layered streams and video through the engine, over protocols for media and over TCP.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Change, LinkConfig, QueueConfig, QueueLimit};
+use narrows_link::{LinkChange, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, FrameResult, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
@@ -14,7 +14,7 @@ fn played(protocol: &str, source: &str, later_kbps: u64) -> FrameResult {
         LinkSpec { name: name.into(), config: config.into(), metered }
     };
     let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
-    let later = Change::Rate(Rate::from_bps(later_kbps * 1000));
+    let later = LinkChange::Rate(Rate::from_bps(later_kbps * 1000));
     let spec = NetworkSpec {
         seed: 3,
         end: Time::from_secs_f64(60.0),

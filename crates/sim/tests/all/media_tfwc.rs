@@ -4,7 +4,7 @@
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{
-    FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, Table, run,
+    FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SeriesTable, SourceSpec, run,
 };
 use narrows_transport::{Preset, Protocol};
 
@@ -40,7 +40,7 @@ fn go(spec: &NetworkSpec) -> RunResult {
 
 /// Choi 2006 figure 6.1: one flow on a path on which only the loss process drops packets; RTT 100 ms. From 20 s to the
 /// end, as series.
-fn validation(protocol: &str, loss: &str, seconds: f64) -> Table {
+fn validation(protocol: &str, loss: &str, seconds: f64) -> SeriesTable {
     let spec = NetworkSpec {
         seed: 1,
         end: Time::from_secs_f64(seconds),
@@ -62,7 +62,7 @@ fn validation(protocol: &str, loss: &str, seconds: f64) -> Table {
     let result = go(&spec);
     result.series.into_iter().find(|t| t.kind == "flow").unwrap()
 }
-fn tail<'a>(table: &'a Table, column: &str) -> &'a [f64] {
+fn tail<'a>(table: &'a SeriesTable, column: &str) -> &'a [f64] {
     let all = table.column(column).unwrap();
     &all[all.len() / 2..]
 }

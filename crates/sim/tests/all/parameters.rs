@@ -3,7 +3,7 @@
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Spec, Time};
-use narrows_link::{Change, LinkConfig, LossSpec, PolicerConfig, QueueConfig, QueueLimit};
+use narrows_link::{LinkChange, LinkConfig, LossSpec, PolicerConfig, QueueConfig, QueueLimit};
 use narrows_sim::{ClassifierCounts, FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::protocol::{self, PROTOCOLS};
 use narrows_transport::{Preset, Protocol};
@@ -115,7 +115,7 @@ fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
         ],
         groups,
         changes: if path.outage {
-            let loss = |text| Change::Loss(LossSpec::parse_all(text).unwrap());
+            let loss = |text| LinkChange::Loss(LossSpec::parse_all(text).unwrap());
             let at = Time::from_secs_f64;
             vec![(at(4.0), 0, loss("100%")), (at(8.0), 0, loss("none"))]
         } else {

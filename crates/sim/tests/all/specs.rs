@@ -2,14 +2,15 @@
 
 use narrows_base::{Duration, FieldError, Rate, Spec, Time};
 use narrows_link::{
-    Change, Distribution, EarlyConfig, Impairments, JitterForm, LinkConfig, LossSpec, QueueConfig,
-    QueueLimit, Trace,
+    Distribution, EarlyConfig, Impairments, JitterForm, LinkChange, LinkConfig, LossSpec,
+    QueueConfig, QueueLimit, Trace,
 };
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
 use narrows_transport::{
-    DatagramConfig, Opening, Preset, Protocol, RecoveryKind, RtoConfig, RtoMethod, TcpConfig,
+    DatagramConfig, OpeningExchange, Preset, Protocol, RecoveryKind, RtoConfig, RtoMethod,
+    TcpConfig,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -46,7 +47,7 @@ fn good() -> NetworkSpec {
         measure_from: Time::ZERO,
         links: vec![link("there", LinkConfig { changes: true, ..plain() }), link("back", plain())],
         groups: vec![group("main", read("reno"))],
-        changes: vec![(seconds(0.5), 0, Change::Rate(Rate::from_bps(1_000_000)))],
+        changes: vec![(seconds(0.5), 0, LinkChange::Rate(Rate::from_bps(1_000_000)))],
         reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: Duration::from_millis(10),
@@ -128,8 +129,8 @@ fn the_field_is_named() {
         ),
         ("changes[0]", bad(|s| s.changes[0].1 = 9)),
         ("changes[0]", bad(|s| s.changes[0].1 = 1)),
-        ("changes[0].rate", bad(|s| s.changes[0].2 = Change::Rate(Rate::from_bps(0)))),
-        ("changes[0].delay", bad(|s| s.changes[0].2 = Change::Delay(Duration::MAX))),
+        ("changes[0].rate", bad(|s| s.changes[0].2 = LinkChange::Rate(Rate::from_bps(0)))),
+        ("changes[0].delay", bad(|s| s.changes[0].2 = LinkChange::Delay(Duration::MAX))),
         ("series.interval", bad(|s| series(s).interval = Duration::ZERO)),
         ("series.interval", bad(|s| series(s).interval = ns(1))),
         ("series.from", bad(|s| series(s).from = seconds(2.0))),
@@ -341,7 +342,11 @@ fn protocol() -> impl Strategy<Value = Protocol> {
     let tcp = timer().prop_map(|config| {
         Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
     });
-    let openings = prop::sample::select(vec![Opening::None, Opening::Full, Opening::Token]);
+    let openings = prop::sample::select(vec![
+        OpeningExchange::None,
+        OpeningExchange::Full,
+        OpeningExchange::Token,
+    ]);
     let streams = (any::<bool>(), openings);
     let media = (timer(), bytes(), bytes(), duration(), duration(), streams).prop_map(
         |(tcp, packet_bytes, report_bytes, credit, expiry, (reliable, opening))| {
@@ -351,7 +356,7 @@ fn protocol() -> impl Strategy<Value = Protocol> {
                 credit,
                 expiry,
                 reliable,
-                handshake: if reliable { opening } else { Opening::None },
+                handshake: if reliable { opening } else { OpeningExchange::None },
                 initial_window: tcp.initial_window,
                 initial_ssthresh: tcp.initial_ssthresh,
                 rto: tcp.rto,
@@ -417,9 +422,9 @@ fn spec() -> impl Strategy<Value = NetworkSpec> {
         flows,
     });
     let change = prop_oneof![
-        rate().prop_map(Change::Rate),
-        duration().prop_map(Change::Delay),
-        losses().prop_map(Change::Loss)
+        rate().prop_map(LinkChange::Rate),
+        duration().prop_map(LinkChange::Delay),
+        losses().prop_map(LinkChange::Loss)
     ];
     let changes = prop::collection::vec((time(), number(), change), 0..2);
     let series = (duration(), time(), prop::collection::vec(number(), 0..3), number()).prop_map(

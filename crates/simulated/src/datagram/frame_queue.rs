@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 const MAX_WAITING: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct QueuedPart {
     tag: u64,
     expires: Time,
     left: u32,
@@ -18,7 +18,7 @@ struct Part {
 /// One queue for each layer.
 #[derive(Debug, Default)]
 pub(crate) struct FrameQueue {
-    layers: [VecDeque<Part>; MAX_LAYERS],
+    layers: [VecDeque<QueuedPart>; MAX_LAYERS],
     /// Whether the first part of the layer was partly sent, so that it does not expire.
     begun: [bool; MAX_LAYERS],
     bytes: u64,
@@ -33,7 +33,7 @@ impl FrameQueue {
         }
         let layer = usize::from(part.layer).min(MAX_LAYERS - 1);
         let own = if expiry == Duration::ZERO { Time::NEVER } else { now + expiry };
-        let part = Part { tag: part.tag(), expires: part.expires.min(own), left: part.bytes };
+        let part = QueuedPart { tag: part.tag(), expires: part.expires.min(own), left: part.bytes };
         self.layers[layer].push_back(part);
         self.bytes += u64::from(part.left);
         if self.layers[layer].len() > MAX_WAITING {

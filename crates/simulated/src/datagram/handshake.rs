@@ -6,7 +6,7 @@
 
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{Dispersion, PathHints};
-use narrows_transport::Opening;
+use narrows_transport::OpeningExchange;
 use narrows_transport::handshake::{
     CLIENT_BYTES, ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PacketPair,
     SERVER_BYTES,
@@ -17,7 +17,7 @@ const HEADERS: u16 = 28;
 
 /// The packet that is sent until it is answered.
 #[derive(Debug)]
-enum Stage {
+enum HandshakeStage {
     Exchange(ClientExchange),
     Finish(FinishRepeat, PacketPair),
     /// The server has the keys.
@@ -28,23 +28,23 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct Handshake {
     hints: PathHints,
-    opening: Opening,
-    stage: Stage,
+    opening: OpeningExchange,
+    stage: HandshakeStage,
     /// Packets sent so far; they and the data after them are numbered together for random losses.
     sent: u64,
 }
 
-fn exchange(now: Time, opening: Opening, hints: &PathHints) -> Stage {
-    let probes = opening != Opening::Token && hints.rate.is_none();
-    Stage::Exchange(ClientExchange::new(now, hints.rtt, probes))
+fn exchange(now: Time, opening: OpeningExchange, hints: &PathHints) -> HandshakeStage {
+    let probes = opening != OpeningExchange::Token && hints.rate.is_none();
+    HandshakeStage::Exchange(ClientExchange::new(now, hints.rtt, probes))
 }
 
 impl Handshake {
-    /// `None` for [`Opening::None`].
-    pub fn new(opening: Opening, hints: &PathHints) -> Option<Handshake> {
+    /// `None` for [`OpeningExchange::None`].
+    pub fn new(opening: OpeningExchange, hints: &PathHints) -> Option<Handshake> {
         let stage = exchange(Time::ZERO, opening, hints);
         let handshake = Handshake { hints: *hints, opening, stage, sent: 0 };
-        (opening != Opening::None).then_some(handshake)
+        (opening != OpeningExchange::None).then_some(handshake)
     }
     /// Starts the handshake.
     pub fn open(&mut self, now: Time) {
@@ -53,9 +53,9 @@ impl Handshake {
     /// Whether data may be sent, that is, after FINISH.
     pub fn is_open(&self) -> bool {
         match &self.stage {
-            Stage::Exchange(_) => false,
-            Stage::Finish(repeat, _) => repeat.is_sent(),
-            Stage::Done => true,
+            HandshakeStage::Exchange(_) => false,
+            HandshakeStage::Finish(repeat, _) => repeat.is_sent(),
+            HandshakeStage::Done => true,
         }
     }
     /// Number of packets sent.
@@ -65,16 +65,16 @@ impl Handshake {
     /// When the next packet or repetition is due.
     pub fn due(&self) -> Time {
         match &self.stage {
-            Stage::Exchange(exchange) if exchange.has_probe() => Time::ZERO,
-            Stage::Exchange(exchange) => exchange.due(),
-            Stage::Finish(repeat, _) => repeat.due(),
-            Stage::Done => Time::NEVER,
+            HandshakeStage::Exchange(exchange) if exchange.has_probe() => Time::ZERO,
+            HandshakeStage::Exchange(exchange) => exchange.due(),
+            HandshakeStage::Finish(repeat, _) => repeat.due(),
+            HandshakeStage::Done => Time::NEVER,
         }
     }
     /// The packet that is due: its stage and its size.
     pub fn next_packet(&mut self, now: Time) -> Option<(u64, u16)> {
         let (place, bytes) = match &mut self.stage {
-            Stage::Exchange(exchange) => {
+            HandshakeStage::Exchange(exchange) => {
                 if exchange.is_stale(now) {
                     exchange.restart(now);
                 }
@@ -84,11 +84,11 @@ impl Handshake {
                     HandshakePacket::Start => (1, CLIENT_BYTES[1]),
                 }
             }
-            Stage::Finish(repeat, _) if repeat.due() <= now => {
+            HandshakeStage::Finish(repeat, _) if repeat.due() <= now => {
                 repeat.on_sent(now);
                 (2, CLIENT_BYTES[2])
             }
-            Stage::Finish(..) | Stage::Done => return None,
+            HandshakeStage::Finish(..) | HandshakeStage::Done => return None,
         };
         self.sent += 1;
         Some((place, bytes + HEADERS))
@@ -101,12 +101,12 @@ impl Handshake {
         packet: &Packet,
     ) -> (Option<Duration>, Option<Dispersion>) {
         let exchange = match &mut self.stage {
-            Stage::Exchange(exchange) => exchange,
-            Stage::Finish(_, packet_pair) if packet.seq == 0 => {
+            HandshakeStage::Exchange(exchange) => exchange,
+            HandshakeStage::Finish(_, packet_pair) if packet.seq == 0 => {
                 packet_pair.on_answer(now);
                 return (None, packet_pair.take());
             }
-            Stage::Finish(..) | Stage::Done => return (None, None),
+            HandshakeStage::Finish(..) | HandshakeStage::Done => return (None, None),
         };
         if packet.seq == 0 {
             if exchange.awaits_syn_echo() {
@@ -121,19 +121,19 @@ impl Handshake {
         }
         let mut sample = exchange.finish(now);
         let dispersion = sample.packet_pair.take();
-        self.stage = Stage::Finish(sample.finish, sample.packet_pair);
+        self.stage = HandshakeStage::Finish(sample.finish, sample.packet_pair);
         (sample.rtt, dispersion)
     }
     /// A data packet was sent.
     pub fn on_data(&mut self) {
-        if let Stage::Finish(repeat, _) = &mut self.stage {
+        if let HandshakeStage::Finish(repeat, _) = &mut self.stage {
             repeat.on_data(1);
         }
     }
     /// A report arrived, so the server has the keys.
     pub fn on_report(&mut self) {
-        if matches!(self.stage, Stage::Finish(..)) {
-            self.stage = Stage::Done;
+        if matches!(self.stage, HandshakeStage::Finish(..)) {
+            self.stage = HandshakeStage::Done;
         }
     }
 }

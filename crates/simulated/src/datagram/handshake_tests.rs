@@ -27,7 +27,7 @@ fn told() -> PathHints {
 /// If the rate is unknown, three larger SYNs measure it. Their replies may arrive after START-ECHO.
 #[test]
 fn larger_syns_ask_for_the_rate() {
-    let mut o = Handshake::new(Opening::Full, &PathHints::default()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &PathHints::default()).unwrap();
     o.open(at(0));
     assert_eq!(o.next_packet(at(0)).unwrap(), (1, 118));
     for _ in 0..3 {
@@ -45,7 +45,7 @@ fn larger_syns_ask_for_the_rate() {
 
     // They may also arrive before it. A lost one leaves the rate unknown.
     for answered in [2, 3] {
-        let mut o = Handshake::new(Opening::Full, &PathHints::default()).unwrap();
+        let mut o = Handshake::new(OpeningExchange::Full, &PathHints::default()).unwrap();
         o.open(at(0));
         for _ in 0..4 {
             o.next_packet(at(0)).unwrap();
@@ -60,7 +60,7 @@ fn larger_syns_ask_for_the_rate() {
 /// One round trip, then data behind FINISH; the RTT is known by then.
 #[test]
 fn an_opening_takes_one_round_trip() {
-    let mut o = Handshake::new(Opening::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
     o.open(at(5));
     assert_eq!((o.due(), o.next_packet(at(5)).unwrap()), (at(5), (1, 118)));
     assert!(!o.is_open());
@@ -74,7 +74,7 @@ fn an_opening_takes_one_round_trip() {
 /// If START is not answered within three seconds, the handshake restarts with SYN, as over sockets.
 #[test]
 fn a_start_in_vain_begins_again() {
-    let mut o = Handshake::new(Opening::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
     o.open(at(0));
     let mut places = Vec::new();
     while o.due() < at(4000) {
@@ -95,7 +95,7 @@ fn a_start_in_vain_begins_again() {
 /// A START without an answer is repeated, and then no answer to it gives an RTT sample.
 #[test]
 fn a_lost_start_costs_300_ms_and_the_sample() {
-    let mut o = Handshake::new(Opening::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
     o.open(at(0));
     o.next_packet(at(0)).unwrap();
     assert_eq!(o.due(), at(300));
@@ -108,7 +108,7 @@ fn a_lost_start_costs_300_ms_and_the_sample() {
 /// With an address token the rate is not probed.
 #[test]
 fn with_a_token_the_rate_is_not_asked_for() {
-    let mut o = Handshake::new(Opening::Token, &PathHints::default()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Token, &PathHints::default()).unwrap();
     o.open(at(5));
     assert_eq!((o.due(), o.next_packet(at(5)).unwrap()), (at(5), (1, 118)));
     assert_eq!(o.due(), at(305), "nothing else leaves");

@@ -1,10 +1,10 @@
 //! The 24 bytes of a simulated packet that a datagram endpoint fills: reports and data.
 //!
-//! A report has the feedback's words, then one word for each [`Run`]: arrived packets (16 bits), missing packets (15
+//! A report has the feedback's words, then one word for each [`PacketRun`]: arrived packets (16 bits), missing packets (15
 //! bits), and a bit that attributes the missing ones to the radio link. A longer run takes several words. The highest
 //! number of a report shares 64 bits with the one-way time of the echoed packet.
 
-use narrows_base::{Duration, Packet, Run};
+use narrows_base::{Duration, Packet, PacketRun};
 use narrows_congestion::Feedback;
 use narrows_transport::packet_sender::ForwardTime;
 
@@ -26,10 +26,10 @@ pub struct AckVector {
 impl AckVector {
     /// Encodes as many of these runs as fit into `room` words.
     #[inline]
-    pub fn of(runs: impl Iterator<Item = Run>, room: usize) -> AckVector {
+    pub fn of(runs: impl Iterator<Item = PacketRun>, room: usize) -> AckVector {
         let mut vector = AckVector::default();
         let mut free = vector.words.iter_mut().take(room);
-        for Run { mut arrived, mut missing, radio } in runs {
+        for PacketRun { mut arrived, mut missing, radio } in runs {
             let cause = if radio { RADIO } else { 0 };
             while arrived > 0 || missing > 0 {
                 let Some(word) = free.next() else { return vector };
@@ -46,8 +46,8 @@ impl AckVector {
 
     /// Its runs, from the highest number downwards.
     #[inline]
-    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
-        self.words[..usize::from(self.used)].iter().map(|word| Run {
+    pub fn runs(&self) -> impl Iterator<Item = PacketRun> + '_ {
+        self.words[..usize::from(self.used)].iter().map(|word| PacketRun {
             arrived: u64::from(word & 0xFFFF),
             missing: u64::from((word & !RADIO) >> 16),
             radio: word & RADIO != 0,
@@ -133,7 +133,7 @@ pub fn read_report(packet: &Packet) -> (AckVector, Feedback, u32) {
 
 /// The fields of a data packet besides its number and send time.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Data {
+pub struct DataHeader {
     /// Application bytes.
     pub payload: u16,
     /// The least unacked number, as its distance below this packet's number.
@@ -158,7 +158,7 @@ fn spacing_code(spacing: Duration) -> u32 {
 
 /// Writes the fields of a data packet into the 24 bytes, and into the field of TCP's packet count.
 #[inline]
-pub fn write_data(packet: &mut Packet, data: &Data) {
+pub fn write_data(packet: &mut Packet, data: &DataHeader) {
     let mut words = [0u32; 4];
     for (word, x) in words.iter_mut().zip(data.feedback.words()) {
         *word = *x;
@@ -171,10 +171,10 @@ pub fn write_data(packet: &mut Packet, data: &Data) {
 
 /// Reads the output of [`write_data`].
 #[inline]
-pub fn read_data(packet: &Packet) -> Data {
+pub fn read_data(packet: &Packet) -> DataHeader {
     let [(lengths, low), (a, b), (c, d)] = packet.sack;
     let code = u64::from(packet.number >> OFFSET_BITS);
-    Data {
+    DataHeader {
         payload: lengths as u16,
         least_unacked: (lengths >> 16) as u16,
         offset: u64::from(packet.number & ((1 << OFFSET_BITS) - 1)) << 32 | u64::from(low),

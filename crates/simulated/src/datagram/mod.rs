@@ -45,8 +45,8 @@ pub mod sender;
 
 mod waiting;
 
-pub use receiver::Receiver;
-pub use sender::Sender;
+pub use receiver::DatagramReceiver;
+pub use sender::DatagramSender;
 
 #[cfg(test)]
 mod nack_mode_tests;

@@ -39,7 +39,7 @@ const LEAST_RTT: Duration = Duration::from_millis(1);
 
 /// Missing bytes `[from, to)` below received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Gap {
+struct MissingBytes {
     from: u64,
     to: u64,
     /// When its next NACK is sent.
@@ -50,7 +50,7 @@ struct Gap {
 
 /// One NACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct NackRequest {
     /// Missing bytes, in rising order.
     pub ranges: Vec<(u64, u64)>,
     /// When the last received packet was sent, moved forward by the time since it arrived.
@@ -85,7 +85,7 @@ impl RunningRtt {
 #[derive(Debug, Default)]
 pub(super) struct Nacks {
     /// In ascending order.
-    gaps: Vec<Gap>,
+    gaps: Vec<MissingBytes>,
     /// The highest received byte plus one.
     highest: u64,
     rtt: RunningRtt,
@@ -99,7 +99,12 @@ impl Nacks {
         self.last = (sent, now);
         self.rtt.sample(rtt);
         if from > self.highest {
-            self.gaps.push(Gap { from: self.highest, to: from, due: now, timer: FIRST_TIMER });
+            self.gaps.push(MissingBytes {
+                from: self.highest,
+                to: from,
+                due: now,
+                timer: FIRST_TIMER,
+            });
         } else if from < to {
             self.fill(from, to);
         }
@@ -114,8 +119,8 @@ impl Nacks {
             return;
         }
         let (low, high) = (self.gaps[first], self.gaps[last - 1]);
-        let below = Gap { to: from, ..low };
-        let above = Gap { from: to, ..high };
+        let below = MissingBytes { to: from, ..low };
+        let above = MissingBytes { from: to, ..high };
         let left = [below, above].into_iter().filter(|g| g.from < g.to);
         self.gaps.splice(first..last, left);
     }
@@ -126,7 +131,7 @@ impl Nacks {
     }
 
     /// The NACK to send now, if one is due; there may be another.
-    pub fn take(&mut self, now: Time) -> Option<Request> {
+    pub fn take(&mut self, now: Time) -> Option<NackRequest> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let rtt = self.rtt.read;
         for gap in self.gaps.iter_mut().filter(|g| g.due <= now) {
@@ -141,7 +146,7 @@ impl Nacks {
             gap.timer = (2 * gap.timer).min(LONGEST_TIMER);
         }
         let (sent, came) = self.last;
-        (!ranges.is_empty()).then(|| Request { ranges, stamp: sent + now.since(came) })
+        (!ranges.is_empty()).then(|| NackRequest { ranges, stamp: sent + now.since(came) })
     }
 }
 

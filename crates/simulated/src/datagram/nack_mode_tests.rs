@@ -3,7 +3,7 @@
 
 use crate::datagram::header::NACK as NACK_FLAG;
 use crate::endpoints::{SimulatedReceiver, SimulatedSender};
-use crate::interface::{Input, Output};
+use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
 use narrows_transport::Protocol;
 use std::collections::BTreeMap;
@@ -48,15 +48,15 @@ fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
     let mut wire: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
     let mut outcome = Outcome { done: None, copies: BTreeMap::new(), nacks: Vec::new() };
     let (mut now, mut serial) = (Time::ZERO, 0);
-    sender.handle(now, Input::Open);
-    sender.handle(now, Input::Data(packets * PAYLOAD));
+    sender.handle(now, SenderInput::Open);
+    sender.handle(now, SenderInput::Data(packets * PAYLOAD));
     let limit = Time::from_secs_f64(200.0);
     while now < limit && outcome.done.is_none() {
         let wait = loop {
             match sender.poll(now) {
-                Output::Wait(due) => break due,
-                Output::Send(p) if p.has(Packet::SYN) => schedule(&mut wire, now, p),
-                Output::Send(p) => {
+                SenderOutput::Wait(due) => break due,
+                SenderOutput::Send(p) if p.has(Packet::SYN) => schedule(&mut wire, now, p),
+                SenderOutput::Send(p) => {
                     serial += 1;
                     let packet = crate::datagram::header::read_data(&p).offset / PAYLOAD;
                     let copies = outcome.copies.entry(packet).or_default();
@@ -83,14 +83,14 @@ fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
         if arrival <= now {
             let (_, p) = wire.pop_first().unwrap();
             if p.has(Packet::ACK) {
-                sender.handle(now, Input::Packet(p));
+                sender.handle(now, SenderInput::Packet(p));
             } else {
                 answers.extend(receiver.on_packet(now, &p));
             }
         } else if receiver.next_timeout() <= now {
             answers.extend(receiver.on_timeout(now));
         } else {
-            sender.handle(now, Input::Timeout);
+            sender.handle(now, SenderInput::Timeout);
         }
         for answer in answers {
             serial += 1;

@@ -2,8 +2,8 @@
 //! 2006 section 6.1.1 under the packet sender's loss detection, on impaired paths.
 
 use super::header::read_report;
-use super::{Receiver, Sender};
-use crate::interface::{Input, Output};
+use super::{DatagramReceiver, DatagramSender};
+use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time, run};
 use narrows_congestion::{Ack, Controller, PacketOutcome, PathHints, SendLimits};
 use narrows_transport::packet_sender::MAX_SENT_PACKETS;
@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex};
 
 /// An event that a controller received.
 #[derive(Clone, Debug)]
-enum Told {
+enum ControllerEvent {
     PacketOutcome(PacketOutcome),
     Ack,
     /// A report or a timeout is passed to the sender.
     Input,
 }
 
-type Diary = Arc<Mutex<Vec<Told>>>;
+type Diary = Arc<Mutex<Vec<ControllerEvent>>>;
 
 /// A window that never changes, and a record of events.
 #[derive(Clone)]
@@ -32,10 +32,10 @@ struct Recorder {
 
 impl Controller for Recorder {
     fn on_ack(&mut self, _ack: &Ack) {
-        self.diary.lock().unwrap().push(Told::Ack);
+        self.diary.lock().unwrap().push(ControllerEvent::Ack);
     }
     fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
-        self.diary.lock().unwrap().push(Told::PacketOutcome(*outcome));
+        self.diary.lock().unwrap().push(ControllerEvent::PacketOutcome(*outcome));
     }
     fn send_limits(&self) -> SendLimits {
         SendLimits::unpaced(self.window)
@@ -43,8 +43,8 @@ impl Controller for Recorder {
 }
 
 struct Pair {
-    sender: Sender,
-    receiver: Receiver,
+    sender: DatagramSender,
+    receiver: DatagramReceiver,
     diary: Diary,
     read: usize,
     now: Time,
@@ -59,16 +59,16 @@ impl Pair {
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let diary = Diary::default();
         let recorder = Recorder { window, diary: diary.clone() };
-        let mut sender = Sender::new(&config, Box::new(recorder), 0, 1);
-        sender.handle(Time::ZERO, Input::Open);
-        sender.handle(Time::ZERO, Input::Data(u64::MAX));
-        let receiver = Receiver::new(&config, None, 0, 1);
+        let mut sender = DatagramSender::new(&config, Box::new(recorder), 0, 1);
+        sender.handle(Time::ZERO, SenderInput::Open);
+        sender.handle(Time::ZERO, SenderInput::Data(u64::MAX));
+        let receiver = DatagramReceiver::new(&config, None, 0, 1);
         Pair { sender, receiver, diary, read: 0, now: Time::ZERO }
     }
     /// The packets that the sender sends now.
     fn send(&mut self) -> Vec<Packet> {
         let mut out = Vec::new();
-        while let Output::Send(p) = self.sender.poll(self.now) {
+        while let SenderOutput::Send(p) = self.sender.poll(self.now) {
             out.push(p);
         }
         out
@@ -76,22 +76,22 @@ impl Pair {
     fn report(&mut self, p: &Packet) -> Packet {
         self.receiver.on_packet(self.now, p).expect("every packet is answered")
     }
-    fn hand(&mut self, now: Time, input: Input) {
-        self.diary.lock().unwrap().push(Told::Input);
+    fn hand(&mut self, now: Time, input: SenderInput) {
+        self.diary.lock().unwrap().push(ControllerEvent::Input);
         self.sender.handle(now, input);
     }
     /// Passes a report to the sender: the outcomes that it revealed, and the number of acknowledgements.
     fn take(&mut self, report: &Packet) -> (Vec<(u64, bool)>, usize) {
         self.now += Duration::from_millis(1);
-        self.hand(self.now, Input::Packet(*report));
+        self.hand(self.now, SenderInput::Packet(*report));
         let diary = self.diary.lock().unwrap();
         let news = &diary[self.read..];
         self.read = diary.len();
         let outcomes = news.iter().filter_map(|t| match t {
-            Told::PacketOutcome(f) => Some((f.seq, f.lost)),
-            Told::Ack | Told::Input => None,
+            ControllerEvent::PacketOutcome(f) => Some((f.seq, f.lost)),
+            ControllerEvent::Ack | ControllerEvent::Input => None,
         });
-        (outcomes.collect(), news.iter().filter(|t| matches!(t, Told::Ack)).count())
+        (outcomes.collect(), news.iter().filter(|t| matches!(t, ControllerEvent::Ack)).count())
     }
 }
 
@@ -215,7 +215,7 @@ fn marks_are_told_with_outcomes() {
     }
     let diary = pair.diary.lock().unwrap();
     let marked = diary.iter().filter_map(|t| match t {
-        Told::PacketOutcome(f) if f.marked => Some(f.seq),
+        ControllerEvent::PacketOutcome(f) if f.marked => Some(f.seq),
         _ => None,
     });
     assert_eq!(marked.collect::<Vec<_>>(), [3, 9]);
@@ -223,31 +223,31 @@ fn marks_are_told_with_outcomes() {
 
 /// The impairments of one direction, as probabilities, and its longest delay.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Impairments {
     loss: f64,
     copy: f64,
     jitter_ms: u64,
 }
 
-fn way(most_jitter: u64) -> impl Strategy<Value = Way> {
+fn way(most_jitter: u64) -> impl Strategy<Value = Impairments> {
     (
         prop_oneof![Just(0.0), 0.0..0.6f64],
         prop_oneof![Just(0.0), 0.0..0.5f64],
         prop_oneof![Just(0), 0..=most_jitter],
     )
-        .prop_map(|(loss, copy, jitter_ms)| Way { loss, copy, jitter_ms })
+        .prop_map(|(loss, copy, jitter_ms)| Impairments { loss, copy, jitter_ms })
 }
 
 /// Arrivals with their times, and the recorded events.
 struct Run {
     arrived: BTreeMap<u64, Time>,
     sent: u64,
-    diary: Vec<Told>,
+    diary: Vec<ControllerEvent>,
     /// Longest run of consecutive lost reports.
     silence: u64,
 }
 
-fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
+fn run(data: Impairments, back: Impairments, window: f64, seed: u64) -> Run {
     let mut pair = Pair::new(window);
     let mut random = RandomKey::from_seed(seed).stream();
     let mut events: BTreeMap<(Time, u64), (bool, Packet)> = BTreeMap::new();
@@ -257,7 +257,7 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
     let (mut silence, mut silent) = (0, 0);
     let end = Time::from_secs_f64(20.0);
     loop {
-        let mut forward = |now: Time, p: Packet, w: Way, events: &mut BTreeMap<_, _>| {
+        let mut forward = |now: Time, p: Packet, w: Impairments, events: &mut BTreeMap<_, _>| {
             if random.chance(w.loss) {
                 return false;
             }
@@ -272,11 +272,11 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
         let mut wake = end;
         loop {
             match pair.sender.poll(pair.now) {
-                Output::Send(p) => {
+                SenderOutput::Send(p) => {
                     sent += 1;
                     forward(pair.now, p, data, &mut events);
                 }
-                Output::Wait(due) => {
+                SenderOutput::Wait(due) => {
                     wake = wake.min(due);
                     break;
                 }
@@ -287,7 +287,7 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
                 let Some((_, (is_report, p))) = events.pop_first() else { continue };
                 pair.now = at;
                 if is_report {
-                    pair.hand(at, Input::Packet(p));
+                    pair.hand(at, SenderInput::Packet(p));
                 } else {
                     arrived.entry(p.seq).or_insert(at);
                     let Some(report) = pair.receiver.on_packet(at, &p) else { continue };
@@ -298,7 +298,7 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
             _ if wake >= end => break,
             _ => {
                 pair.now = wake;
-                pair.hand(wake, Input::Timeout);
+                pair.hand(wake, SenderInput::Timeout);
             }
         }
     }
@@ -324,8 +324,8 @@ proptest! {
         let mut acknowledged = false;
         for told in &run.diary {
             match told {
-                Told::Input => acknowledged = false,
-                Told::PacketOutcome(f) => {
+                ControllerEvent::Input => acknowledged = false,
+                ControllerEvent::PacketOutcome(f) => {
                     prop_assert_eq!(f.seq, next);
                     next += 1;
                     prop_assert!(!acknowledged, "{} after its report's acknowledgement", f.seq);
@@ -335,7 +335,7 @@ proptest! {
                         prop_assert_eq!(f.lost, !came, "{}", f.seq);
                     }
                 }
-                Told::Ack => acknowledged = true,
+                ControllerEvent::Ack => acknowledged = true,
             }
         }
         prop_assert!(next <= run.sent);
@@ -348,18 +348,19 @@ proptest! {
 /// The property above is not vacuous: enough packets, losses, and right outcomes in the usual case.
 #[test]
 fn a_lossy_path_is_reported_exactly() {
-    let data = Way { loss: 0.1, copy: 0.1, jitter_ms: 0 };
-    let back = Way { loss: 0.3, copy: 0.1, jitter_ms: 0 };
+    let data = Impairments { loss: 0.1, copy: 0.1, jitter_ms: 0 };
+    let back = Impairments { loss: 0.3, copy: 0.1, jitter_ms: 0 };
     let run = run(data, back, 10.0, 1);
     let lost: BTreeSet<u64> = run
         .diary
         .iter()
         .filter_map(|t| match t {
-            Told::PacketOutcome(f) if f.lost => Some(f.seq),
+            ControllerEvent::PacketOutcome(f) if f.lost => Some(f.seq),
             _ => None,
         })
         .collect();
-    let resolved = run.diary.iter().filter(|t| matches!(t, Told::PacketOutcome(_))).count() as u64;
+    let resolved =
+        run.diary.iter().filter(|t| matches!(t, ControllerEvent::PacketOutcome(_))).count() as u64;
     let missing: BTreeSet<u64> = (0..resolved).filter(|n| !run.arrived.contains_key(n)).collect();
     assert!(run.sent > 1000 && lost.len() > 100, "{} {}", run.sent, lost.len());
     assert!(run.silence > 5, "{}: at this rate of losses a vector reaches further", run.silence);

@@ -1,7 +1,7 @@
 //! When datagrams are sent: the present rate, bounded credit, windows, expired writes.
 
-use crate::datagram::{Receiver, Sender};
-use crate::interface::{Input, Output};
+use crate::datagram::{DatagramReceiver, DatagramSender};
+use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Ack, CongestionEvent, Controller, PathHints, SendLimits};
 use narrows_transport::DatagramConfig;
@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 
 /// A controller with the limits that the test sets.
 #[derive(Clone)]
-struct Told(Arc<Mutex<(SendLimits, u32)>>);
+struct SetLimits(Arc<Mutex<(SendLimits, u32)>>);
 
-impl Controller for Told {
+impl Controller for SetLimits {
     fn on_ack(&mut self, _ack: &Ack) {}
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(_) = event {
@@ -24,7 +24,7 @@ impl Controller for Told {
 }
 
 struct Stage {
-    sender: Sender,
+    sender: DatagramSender,
     told: Arc<Mutex<(SendLimits, u32)>>,
     config: DatagramConfig,
 }
@@ -42,8 +42,8 @@ impl Stage {
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let told = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
-        let mut sender = Sender::new(&config, Box::new(Told(told.clone())), 0, 1);
-        sender.handle(Time::ZERO, Input::Open);
+        let mut sender = DatagramSender::new(&config, Box::new(SetLimits(told.clone())), 0, 1);
+        sender.handle(Time::ZERO, SenderInput::Open);
         let mut stage = Stage { sender, told, config };
         stage.allow(window, bps);
         stage
@@ -57,8 +57,8 @@ impl Stage {
         let mut sent = Vec::new();
         loop {
             match self.sender.poll(now) {
-                Output::Send(p) => sent.push(p),
-                Output::Wait(due) => return (sent, due),
+                SenderOutput::Send(p) => sent.push(p),
+                SenderOutput::Wait(due) => return (sent, due),
             }
         }
     }
@@ -68,7 +68,7 @@ impl Stage {
 fn packets_leave_at_the_rate_of_now() {
     // 1000 bytes at 800 kbit/s: one per 10 ms.
     let mut s = Stage::new(f64::INFINITY, Some(800_000));
-    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let (sent, due) = s.drain(ms(0));
     assert_eq!((sent.len(), due), (1, ms(10)));
     assert!(s.drain(ms(9)).0.is_empty());
@@ -82,7 +82,7 @@ fn packets_leave_at_the_rate_of_now() {
 #[test]
 fn lateness_is_made_up_for_and_idleness_earns_no_burst() {
     let mut s = Stage::new(f64::INFINITY, Some(8_000_000));
-    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     s.drain(ms(0));
     // One packet per millisecond; two milliseconds late with 2 ms of credit: the third is due now, too.
     assert_eq!(s.drain(ms(3)).0.len(), 3);
@@ -93,13 +93,13 @@ fn lateness_is_made_up_for_and_idleness_earns_no_burst() {
 #[test]
 fn a_window_counts_what_neither_arrived_nor_is_lost() {
     let mut s = Stage::new(4.9, None);
-    let mut receiver = Receiver::new(&s.config, None, 0, 1);
-    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    let mut receiver = DatagramReceiver::new(&s.config, None, 0, 1);
+    s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let (sent, _) = s.drain(ms(0));
     assert_eq!(sent.len(), 4);
     // 0 and 1 are lost and 2 arrives: three are still counted, so one more may be sent.
     let report = receiver.on_packet(ms(50), &sent[2]).unwrap();
-    s.sender.handle(ms(100), Input::Packet(report));
+    s.sender.handle(ms(100), SenderInput::Packet(report));
     assert_eq!(s.sender.flight(), 3);
     assert_eq!(s.sender.srtt(), Duration::from_millis(100));
     assert_eq!(s.sender.acknowledged(), 1);
@@ -107,7 +107,7 @@ fn a_window_counts_what_neither_arrived_nor_is_lost() {
     assert_eq!(more.len(), 1);
     // 3 shows that 0 is lost: 1 and 4 are in flight.
     let report = receiver.on_packet(ms(51), &sent[3]).unwrap();
-    s.sender.handle(ms(101), Input::Packet(report));
+    s.sender.handle(ms(101), SenderInput::Packet(report));
     assert_eq!((s.sender.flight(), s.sender.counters().lost), (2, 1));
 }
 
@@ -115,10 +115,10 @@ fn a_window_counts_what_neither_arrived_nor_is_lost() {
 #[test]
 fn silence_is_probed_for_and_reduces_nothing() {
     let mut s = Stage::new(2.0, None);
-    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let (_, due) = s.drain(ms(0));
     assert_eq!(due, ms(2000), "this preset says 3 s, and no probe waits so long");
-    s.sender.handle(due, Input::Timeout);
+    s.sender.handle(due, SenderInput::Timeout);
     let (sent, again) = s.drain(due);
     assert_eq!(sent.iter().map(|p| p.seq).collect::<Vec<_>>(), [2], "one, beyond the window");
     assert_eq!(s.told.lock().unwrap().1, 0);
@@ -129,16 +129,16 @@ fn silence_is_probed_for_and_reduces_nothing() {
 #[test]
 fn a_probe_without_data_is_empty() {
     let mut s = Stage::new(2.0, None);
-    let mut receiver = Receiver::new(&s.config, None, 0, 1);
-    s.sender.handle(ms(0), Input::Data(500));
+    let mut receiver = DatagramReceiver::new(&s.config, None, 0, 1);
+    s.sender.handle(ms(0), SenderInput::Data(500));
     let (sent, due) = s.drain(ms(0));
     assert_eq!(sent.len(), 1);
-    s.sender.handle(due, Input::Timeout);
+    s.sender.handle(due, SenderInput::Timeout);
     let (probe, _) = s.drain(due);
     assert_eq!((probe.len(), probe[0].payload(), probe[0].size), (1, 0, 40));
     let report = receiver.on_packet(due, &probe[0]).unwrap();
     assert_eq!((receiver.delivered(), receiver.delivered_packets()), (0, 0));
-    s.sender.handle(due, Input::Packet(report));
+    s.sender.handle(due, SenderInput::Packet(report));
     assert!(s.drain(due).0.is_empty());
 }
 
@@ -146,7 +146,7 @@ fn a_probe_without_data_is_empty() {
 fn packets_are_as_large_as_what_was_written() {
     let mut s = Stage::new(f64::INFINITY, None);
     for bytes in [2500, 120] {
-        s.sender.handle(ms(0), Input::Data(bytes));
+        s.sender.handle(ms(0), SenderInput::Data(bytes));
     }
     let sizes: Vec<u16> = s.drain(ms(0)).0.iter().map(|p| p.size).collect();
     assert_eq!(sizes, [1000, 1000, 500, 120]);
@@ -155,9 +155,9 @@ fn packets_are_as_large_as_what_was_written() {
 #[test]
 fn writes_that_waited_too_long_are_never_sent() {
     let mut s = Stage::new(f64::INFINITY, Some(8_000));
-    s.sender.handle(ms(0), Input::Data(1000));
-    s.sender.handle(ms(0), Input::Data(200));
-    s.sender.handle(ms(900), Input::Data(300));
+    s.sender.handle(ms(0), SenderInput::Data(1000));
+    s.sender.handle(ms(0), SenderInput::Data(200));
+    s.sender.handle(ms(900), SenderInput::Data(300));
     assert_eq!(s.drain(ms(0)).0.len(), 1);
     // A packet is due at 1 s; at 1.1 s the second write is too old, the third is not.
     let (sent, _) = s.drain(ms(1100));
@@ -186,9 +186,9 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
         }
     }
     let mut s = Stage::new(11.0, None);
-    let mut receiver = Receiver::new(&s.config, Some(Box::new(Later(Time::NEVER))), 0, 1);
+    let mut receiver = DatagramReceiver::new(&s.config, Some(Box::new(Later(Time::NEVER))), 0, 1);
     assert!(receiver.next_timeout().is_never(), "nothing to report before the first packet");
-    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let sent = s.drain(ms(0)).0;
     let (first, last) = sent.split_at(10);
     assert!(first.iter().all(|p| receiver.on_packet(ms(20), p).is_some()), "one by one");
@@ -196,21 +196,21 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
     // A 32nd of an RTT by the ACK policy; 30 ms by the receiver side's rule, which is later here.
     assert_eq!(receiver.next_timeout(), ms(20) + Duration::from_micros(1250));
     let report = receiver.on_timeout(ms(50)).unwrap();
-    s.sender.handle(ms(70), Input::Packet(report));
+    s.sender.handle(ms(70), SenderInput::Packet(report));
     assert_eq!(s.sender.srtt(), Duration::from_millis(40));
 }
 
 #[test]
 fn nonsense_from_a_peer_changes_nothing() {
     let mut s = Stage::new(3.0, None);
-    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let sent = s.drain(ms(0)).0;
     for seq in [0, 4, u64::MAX] {
         let report = Packet { seq, flags: Packet::ACK, ..sent[0] };
-        s.sender.handle(ms(10), Input::Packet(report));
+        s.sender.handle(ms(10), SenderInput::Packet(report));
         assert_eq!((s.sender.flight(), s.sender.srtt()), (3, Duration::ZERO), "{seq}");
     }
-    let mut receiver = Receiver::new(&s.config, None, 0, 1);
+    let mut receiver = DatagramReceiver::new(&s.config, None, 0, 1);
     for seq in [u64::MAX, u64::MAX - 1] {
         assert!(receiver.on_packet(ms(1), &Packet { seq, ..sent[0] }).is_none());
     }
@@ -228,15 +228,15 @@ fn a_window_is_paced_where_it_is_to_be() {
         let mut s = Stage::new(20.0, None);
         s.config.window_pacing = paced;
         s.config.feedback.ack_every = 1;
-        s.sender = Sender::new(&s.config, Box::new(Told(s.told.clone())), 0, 1);
-        let mut receiver = Receiver::new(&s.config, None, 0, 1);
-        s.sender.handle(ms(0), Input::Open);
-        s.sender.handle(ms(0), Input::Data(u64::MAX));
+        s.sender = DatagramSender::new(&s.config, Box::new(SetLimits(s.told.clone())), 0, 1);
+        let mut receiver = DatagramReceiver::new(&s.config, None, 0, 1);
+        s.sender.handle(ms(0), SenderInput::Open);
+        s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
         let (first, _) = s.drain(ms(0));
         assert_eq!(first.len(), 20, "the first flight leaves at once");
         for p in first {
             let report = receiver.on_packet(ms(50), &p).unwrap();
-            s.sender.handle(ms(100), Input::Packet(report));
+            s.sender.handle(ms(100), SenderInput::Packet(report));
         }
         assert_eq!(s.drain(ms(100)).0.len(), together, "{paced}");
     }

@@ -2,8 +2,8 @@
 //! which are retransmitted, or media, which are not.
 
 use super::frame_queue::FrameQueue;
-use super::stream::{Outgoing, SentRange};
-use super::waiting::Waiting;
+use super::stream::{OutgoingStream, SentRange};
+use super::waiting::WaitingWrites;
 use crate::interface::FramePart;
 use narrows_base::{Duration, Time};
 use narrows_transport::packet_sender::PayloadSource;
@@ -12,8 +12,8 @@ use narrows_transport::{DatagramConfig, StreamRecovery};
 /// The application's data.
 #[derive(Debug)]
 pub(super) enum SimulatedSource {
-    Stream(Outgoing),
-    Media(Media),
+    Stream(OutgoingStream),
+    Media(MediaPayload),
 }
 
 impl SimulatedSource {
@@ -21,12 +21,12 @@ impl SimulatedSource {
         let expiry = config.expiry;
         if config.reliable {
             SimulatedSource::Stream(match config.recovery {
-                StreamRecovery::Rfc9002 => Outgoing::default(),
-                StreamRecovery::Nack => Outgoing::on_request(),
+                StreamRecovery::Rfc9002 => OutgoingStream::default(),
+                StreamRecovery::Nack => OutgoingStream::on_request(),
             })
         } else {
-            SimulatedSource::Media(Media {
-                waiting: Waiting::default(),
+            SimulatedSource::Media(MediaPayload {
+                waiting: WaitingWrites::default(),
                 frames: None,
                 expiry,
                 ping: false,
@@ -133,8 +133,8 @@ impl PayloadSource for SimulatedSource {
 
 /// Writes that are sent once, as a connection's messages are.
 #[derive(Debug)]
-pub(super) struct Media {
-    waiting: Waiting,
+pub(super) struct MediaPayload {
+    waiting: WaitingWrites,
     /// Parts of frames, allocated at the first one.
     frames: Option<Box<FrameQueue>>,
     expiry: Duration,
@@ -142,7 +142,7 @@ pub(super) struct Media {
     ping: bool,
 }
 
-impl Media {
+impl MediaPayload {
     #[inline]
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.frames.as_ref().is_none_or(|f| f.is_empty())

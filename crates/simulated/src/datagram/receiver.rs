@@ -10,11 +10,11 @@ use narrows_congestion::ReceiverSide;
 use narrows_transport::loss_classifier::LossTracker;
 use narrows_transport::packet_receiver::{PacketReceiver, ReceivedPacket, ReceiverConfig};
 use narrows_transport::ranges::Ranges;
-use narrows_transport::{DatagramConfig, Opening, StreamRecovery};
+use narrows_transport::{DatagramConfig, OpeningExchange, StreamRecovery};
 
 /// A datagram receiver. As in a connection, the ACK policy and the controller's receiver side decide when reports are
 /// sent.
-pub struct Receiver {
+pub struct DatagramReceiver {
     receiver: PacketReceiver<Ranges>,
     /// Drops duplicates, as the decryption of real packets does.
     replay: ReplayWindow,
@@ -34,23 +34,23 @@ pub struct Receiver {
     random_key: u64,
 }
 
-impl Receiver {
+impl DatagramReceiver {
     /// For one flow; `random_key` is the flow's key for losses on the return path.
     pub fn new(
         config: &DatagramConfig,
         side: Option<Box<dyn ReceiverSide>>,
         flow: u32,
         random_key: u64,
-    ) -> Receiver {
+    ) -> DatagramReceiver {
         let feedback = &config.feedback;
         let reports =
             ReceiverConfig { ack_every: feedback.ack_every, max_ack_delay: feedback.max_ack_delay };
-        Receiver {
+        DatagramReceiver {
             receiver: PacketReceiver::new(&reports, side, feedback.classifier.tracker()),
             replay: ReplayWindow::default(),
             flow,
             report_bytes: config.report_bytes.min(65_535) as u16,
-            open: config.handshake == Opening::None,
+            open: config.handshake == OpeningExchange::None,
             assembly: config.reliable.then(Box::default),
             nacks: (config.recovery == StreamRecovery::Nack).then(Box::default),
             one_way: Duration::ZERO,
@@ -198,7 +198,7 @@ impl Receiver {
         Some(packet)
     }
 
-    /// When to call [`on_timeout`](Receiver::on_timeout).
+    /// When to call [`on_timeout`](DatagramReceiver::on_timeout).
     #[inline]
     pub fn next_timeout(&self) -> Time {
         let nack = self.nacks.as_ref().map_or(Time::NEVER, |n| n.due());
@@ -230,7 +230,7 @@ impl Receiver {
     }
 }
 
-impl std::fmt::Debug for Receiver {
+impl std::fmt::Debug for DatagramReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let next = self.receiver.next_number();
         write!(f, "Receiver(flow {}, next {next}, {} came)", self.flow, self.packets)

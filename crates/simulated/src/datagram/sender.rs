@@ -1,10 +1,10 @@
 //! The sending side of datagrams: maps the fields of simulated packets to the [packet sender](narrows_transport::packet_sender).
 
 use super::handshake::Handshake;
-use super::header::{self, Data};
+use super::header::{self, DataHeader};
 use super::payload::SimulatedSource;
 use super::stream::SentRange;
-use crate::interface::{Input, Limit, Output};
+use crate::interface::{SenderInput, SenderOutput, SendingLimit};
 use narrows_base::{Duration, Machine, Packet, Time, random, run};
 use narrows_congestion::{Controller, HintSource, PathHints};
 use narrows_transport::DatagramConfig;
@@ -12,8 +12,8 @@ use narrows_transport::packet_sender::{
     AckReport, Counters, PacketSender, PacketSenderConfig, Permission,
 };
 
-/// A datagram sender.
-pub struct Sender {
+/// Sends data or media in numbered packets, with a connection's packet sender.
+pub struct DatagramSender {
     sender: PacketSender<SentRange>,
     source: SimulatedSource,
     flow: u32,
@@ -28,17 +28,17 @@ pub struct Sender {
     handshake: Option<Handshake>,
     /// Packets of the handshake, which precede the data in the numbering for random losses.
     before: u64,
-    limit: Limit,
+    limit: SendingLimit,
 }
 
-impl Sender {
+impl DatagramSender {
     /// A sender for flow number `flow`; `random_key` is the flow's key for losses.
     pub fn new(
         config: &DatagramConfig,
         controller: Box<dyn Controller>,
         flow: u32,
         random_key: u64,
-    ) -> Sender {
+    ) -> DatagramSender {
         let carrying = PacketSenderConfig {
             credit: config.credit,
             max_ack_delay: config.feedback.max_ack_delay,
@@ -54,7 +54,7 @@ impl Sender {
             (false, true) => Packet::ECT,
             (false, false) => 0,
         };
-        Sender {
+        DatagramSender {
             sender: PacketSender::new(&carrying, controller),
             source,
             flow,
@@ -66,7 +66,7 @@ impl Sender {
             open: false,
             handshake: Handshake::new(config.handshake, &config.hints),
             before: 0,
-            limit: Limit::Application,
+            limit: SendingLimit::Application,
         }
     }
 
@@ -84,7 +84,7 @@ impl Sender {
     }
     /// The limit that it waits for.
     #[inline]
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> SendingLimit {
         self.limit
     }
     /// Counts since the start.
@@ -94,7 +94,7 @@ impl Sender {
     /// Packets sent that neither arrived nor were declared lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
-        self.sender.flight()
+        self.sender.packets_in_flight()
     }
     /// Packets known to have arrived.
     pub fn acknowledged(&self) -> u64 {
@@ -126,7 +126,7 @@ impl Sender {
             hop: 0,
             flags: self.ect | if range.again { Packet::RETRANSMISSION } else { 0 },
         };
-        let data = Data {
+        let data = DataHeader {
             payload: range.length as u16,
             // At most `MAX_SENT_PACKETS` have an unknown outcome.
             least_unacked: (seq - self.sender.least_unacked().min(seq)) as u16,
@@ -139,7 +139,7 @@ impl Sender {
     }
 }
 
-impl Sender {
+impl DatagramSender {
     #[cold]
     fn next_handshake_packet(&mut self, now: Time) -> Option<Packet> {
         let handshake = self.handshake.as_mut()?;
@@ -186,23 +186,23 @@ impl Sender {
     }
 }
 
-impl Sender {
+impl DatagramSender {
     /// The next packet's bytes, or the time until which the sender waits.
     #[inline]
     fn next_range(&mut self, now: Time) -> Result<SentRange, Time> {
         match self.sender.permission(now) {
             Permission::Paced(due) => {
-                self.limit = Limit::Pacing;
+                self.limit = SendingLimit::Pacing;
                 Err(due)
             }
             Permission::WindowFull => {
-                self.limit = Limit::Window;
+                self.limit = SendingLimit::Window;
                 Err(Time::NEVER)
             }
             Permission::Now if self.sender.is_short_probe() => Ok(SentRange::default()),
             Permission::Now => self.source.take(now, self.payload).ok_or_else(|| {
                 self.sender.nothing_to_send();
-                self.limit = Limit::Application;
+                self.limit = SendingLimit::Application;
                 Time::NEVER
             }),
         }
@@ -218,12 +218,12 @@ impl Sender {
 
     fn on_report(&mut self, now: Time, p: &Packet) {
         let Some(highest) = header::report_end(p).checked_sub(1) else { return };
-        if p.has(Packet::CORRUPT) || !self.sender.concerns(highest) {
+        if p.has(Packet::CORRUPT) || !self.sender.is_relevant(highest) {
             return;
         }
         let (vector, feedback, marks) = header::read_report(p);
         let (rtt, forward) = (now.since(p.stamp), header::forward_time(p));
-        let ack_report = AckReport { highest, rtt, forward, marks, feedback };
+        let ack_report = AckReport { largest_acked: highest, rtt, forward, marks, feedback };
         let arrived = run::arrived(highest, vector.runs());
         let missing = run::missing(highest, vector.runs());
         let radio = missing.filter(|m| m.2).map(|(from, to, _)| (from, to));
@@ -231,31 +231,31 @@ impl Sender {
     }
 }
 
-impl Machine for Sender {
-    type Input = Input;
-    type Output = Output;
+impl Machine for DatagramSender {
+    type Input = SenderInput;
+    type Output = SenderOutput;
 
-    fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Packet(p) = &input
+    fn handle(&mut self, now: Time, input: SenderInput) {
+        if let SenderInput::Packet(p) = &input
             && (self.handshake.is_some() || p.has(Packet::SYN))
             && self.on_answer(now, p)
         {
             return;
         }
         match input {
-            Input::Open => {
+            SenderInput::Open => {
                 self.open = true;
                 if let Some(handshake) = &mut self.handshake {
                     handshake.open(now);
                 }
             }
-            Input::Packet(p) if p.has(header::NACK) => self.on_nack(&p),
-            Input::Packet(p) => self.on_report(now, &p),
-            Input::Data(bytes) => self.source.push(now, bytes),
-            Input::Frame(part) => self.source.push_frame(now, part),
-            Input::Stop => self.source.stop(),
-            Input::Timeout if !self.open => {}
-            Input::Timeout => {
+            SenderInput::Packet(p) if p.has(header::NACK) => self.on_nack(&p),
+            SenderInput::Packet(p) => self.on_report(now, &p),
+            SenderInput::Data(bytes) => self.source.push(now, bytes),
+            SenderInput::Frame(part) => self.source.push_frame(now, part),
+            SenderInput::Stop => self.source.stop(),
+            SenderInput::Timeout if !self.open => {}
+            SenderInput::Timeout => {
                 if self.sender.on_timeout(now, &mut self.source) {
                     self.source.probe();
                 }
@@ -263,17 +263,17 @@ impl Machine for Sender {
         }
     }
 
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> SenderOutput {
         if !self.open {
-            return Output::Wait(Time::NEVER);
+            return SenderOutput::Wait(Time::NEVER);
         }
         if self.handshake.is_some() {
             if let Some(packet) = self.next_handshake_packet(now) {
-                return Output::Send(packet);
+                return SenderOutput::Send(packet);
             }
             if self.handshake.as_ref().is_some_and(|o| !o.is_open()) {
-                self.limit = Limit::Opening;
-                return Output::Wait(self.handshake_due());
+                self.limit = SendingLimit::Opening;
+                return SenderOutput::Wait(self.handshake_due());
             }
         }
         // A due tick is passed on at the next input, but not again at the same moment.
@@ -281,17 +281,19 @@ impl Machine for Sender {
         let again = self.handshake_due();
         let range = match self.next_range(now) {
             Ok(range) => range,
-            Err(pace) => return Output::Wait(self.sender.next_timeout(later).min(pace).min(again)),
+            Err(pace) => {
+                return SenderOutput::Wait(self.sender.next_timeout(later).min(pace).min(again));
+            }
         };
         let seq = self.sender.next_number();
         let bytes = if range.length > 0 { range.length + self.header } else { self.empty };
         self.sender.sent(now, &mut self.source, bytes, range, range.again);
         self.handshake.iter_mut().for_each(Handshake::on_data);
-        Output::Send(self.packet(now, seq, range, bytes))
+        SenderOutput::Send(self.packet(now, seq, range, bytes))
     }
 }
 
-impl std::fmt::Debug for Sender {
+impl std::fmt::Debug for DatagramSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sender(flow {}, {} in flight)", self.flow, self.flight())
     }

@@ -16,7 +16,7 @@ pub(super) struct SentRange {
 
 /// The sending side of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingStream {
     /// Bytes written and not sent yet; `u64::MAX` for data without end.
     available: u64,
     /// Offset of the next new byte.
@@ -31,10 +31,10 @@ pub(super) struct Outgoing {
     on_request: bool,
 }
 
-impl Outgoing {
+impl OutgoingStream {
     /// A stream that retransmits on the receiver's request.
-    pub fn on_request() -> Outgoing {
-        Outgoing { on_request: true, ..Outgoing::default() }
+    pub fn on_request() -> OutgoingStream {
+        OutgoingStream { on_request: true, ..OutgoingStream::default() }
     }
     /// These bytes were declared lost, or are repeated by a probe; returns whether they are sent again. With
     /// `on_request` only the stream's last bytes are, since no later packet shows a receiver that they are missing.

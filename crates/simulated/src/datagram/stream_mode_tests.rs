@@ -1,7 +1,7 @@
 //! A stream over the datagram endpoint, as timed scenarios: losses, retransmissions, and the controller's events.
 
-use crate::datagram::{Receiver, Sender};
-use crate::interface::{Input, Output};
+use crate::datagram::{DatagramReceiver, DatagramSender};
+use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{Ack, CongestionEvent, Controller, PacketOutcome, SendLimits};
 use narrows_transport::{DatagramConfig, FeedbackConfig};
@@ -59,8 +59,8 @@ impl Controller for Witness {
 const PAYLOAD: u64 = 936;
 
 struct Scenario {
-    sender: Sender,
-    receiver: Receiver,
+    sender: DatagramSender,
+    receiver: DatagramReceiver,
     events: Arc<Mutex<(f64, Vec<String>)>>,
     now: Time,
     wire: Vec<Packet>,
@@ -77,8 +77,8 @@ impl Scenario {
             ..DatagramConfig::preset(narrows_transport::Preset::Rfc)
         };
         let events = Arc::new(Mutex::new((window, Vec::new())));
-        let sender = Sender::new(&config, Box::new(Witness(events.clone())), 0, 1);
-        let receiver = Receiver::new(&config, None, 0, 2);
+        let sender = DatagramSender::new(&config, Box::new(Witness(events.clone())), 0, 1);
+        let receiver = DatagramReceiver::new(&config, None, 0, 2);
         let mut scenario = Scenario {
             sender,
             receiver,
@@ -87,16 +87,16 @@ impl Scenario {
             wire: Vec::new(),
             due: Time::NEVER,
         };
-        scenario.give(Input::Open);
-        scenario.give(Input::Data(bytes));
+        scenario.give(SenderInput::Open);
+        scenario.give(SenderInput::Data(bytes));
         scenario
     }
-    fn give(&mut self, input: Input) {
+    fn give(&mut self, input: SenderInput) {
         self.sender.handle(self.now, input);
         loop {
             match self.sender.poll(self.now) {
-                Output::Send(p) => self.wire.push(p),
-                Output::Wait(due) => break self.due = due,
+                SenderOutput::Send(p) => self.wire.push(p),
+                SenderOutput::Wait(due) => break self.due = due,
             }
         }
     }
@@ -111,13 +111,13 @@ impl Scenario {
     }
     fn arrives(&mut self, p: &Packet) {
         if let Some(report) = self.receiver.on_packet(self.now, p) {
-            self.give(Input::Packet(report));
+            self.give(SenderInput::Packet(report));
         }
     }
     /// The sender's timer fires.
     fn timer(&mut self) {
         self.now = self.due;
-        self.give(Input::Timeout);
+        self.give(SenderInput::Timeout);
     }
     /// Paced packets are sent.
     fn pace(&mut self) {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 #[test]
 fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
-    let mut s = Outgoing::default();
+    let mut s = OutgoingStream::default();
     s.push(5000);
     let new = |offset| Some(SentRange { offset, length: 1000, again: false });
     assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (new(0), new(1000), new(2000)));
@@ -30,11 +30,11 @@ proptest! {
         steps in prop::collection::vec((1u32..50, 0u8..4, 0usize..8), 1..200),
         bytes in 1u64..2000,
     ) {
-        let mut s = Outgoing::default();
+        let mut s = OutgoingStream::default();
         s.push(bytes);
         let mut out: Vec<SentRange> = Vec::new();
         let mut came = vec![false; bytes as usize];
-        let mut deliver = |s: &mut Outgoing, l: &SentRange| {
+        let mut deliver = |s: &mut OutgoingStream, l: &SentRange| {
             s.arrived(l.offset, l.length);
             came[l.offset as usize..][..l.length as usize].fill(true);
         };

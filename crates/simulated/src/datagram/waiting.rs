@@ -9,7 +9,7 @@ const MAX_WAITING: usize = 1024;
 /// Writes in order. A write is split into packets and its last packet may be short: packets never hold parts of two
 /// writes.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingWrites {
     endless: bool,
     /// When each write arrived, and its unsent bytes.
     writes: VecDeque<(Time, u64)>,
@@ -18,7 +18,7 @@ pub(super) struct Waiting {
     pub expired: u64,
 }
 
-impl Waiting {
+impl WaitingWrites {
     pub fn push(&mut self, now: Time, bytes: u64) {
         if bytes == u64::MAX {
             self.endless = true;
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn writes_keep_their_bounds_and_old_ones_expire() {
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        let mut w = Waiting::default();
+        let mut w = WaitingWrites::default();
         w.push(at(0), 2500);
         w.push(at(10), 100);
         w.push(at(500), 300);

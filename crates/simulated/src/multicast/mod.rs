@@ -3,5 +3,5 @@
 mod receiver;
 mod sender;
 
-pub use receiver::{Receiver, layer_of};
-pub use sender::Sender;
+pub use receiver::{MulticastReceiver, layer_of};
+pub use sender::MulticastSender;

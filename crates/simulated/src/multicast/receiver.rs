@@ -13,12 +13,16 @@ pub fn layer_of(packet: &Packet) -> usize {
 
 /// A receiver that sends no reports.
 #[derive(Debug)]
-pub struct Receiver(LayerReceiver);
+pub struct MulticastReceiver(LayerReceiver);
 
-impl Receiver {
+impl MulticastReceiver {
     /// `rates` are the layers' in bit/s, `side` is TEAR's receiver side, and `base_rtt` the RTT without queueing delay.
-    pub fn new(side: Box<dyn ReceiverSide>, rates: &[f64], base_rtt: Duration) -> Receiver {
-        Receiver(LayerReceiver::new(side, rates, base_rtt))
+    pub fn new(
+        side: Box<dyn ReceiverSide>,
+        rates: &[f64],
+        base_rtt: Duration,
+    ) -> MulticastReceiver {
+        MulticastReceiver(LayerReceiver::new(side, rates, base_rtt))
     }
     /// Layers joined.
     pub fn level(&self) -> usize {
@@ -43,7 +47,7 @@ impl Receiver {
         };
         self.0.on_arrival(now, &packet)
     }
-    /// As [`on_arrival`](Receiver::on_arrival). There is no packet to send back.
+    /// As [`on_arrival`](MulticastReceiver::on_arrival). There is no packet to send back.
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         self.on_arrival(now, p);
         None
@@ -53,7 +57,7 @@ impl Receiver {
         self.0.on_timeout(now);
         None
     }
-    /// When to call [`on_timeout`](Receiver::on_timeout).
+    /// When to call [`on_timeout`](MulticastReceiver::on_timeout).
     pub fn next_timeout(&self) -> Time {
         self.0.next_timeout()
     }
@@ -61,7 +65,7 @@ impl Receiver {
     pub fn delivered(&self) -> u64 {
         self.0.delivered()
     }
-    /// As [`delivered`](Receiver::delivered): packets are not put in order.
+    /// As [`delivered`](MulticastReceiver::delivered): packets are not put in order.
     pub fn received(&self) -> u64 {
         self.0.delivered()
     }

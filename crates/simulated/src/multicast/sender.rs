@@ -1,15 +1,15 @@
 //! The sender: sends every layer at its own rate, without feedback.
 
 use crate::datagram::frame_queue::FrameQueue;
-use crate::datagram::header::{self, Data};
-use crate::interface::{Input, Output};
+use crate::datagram::header::{self, DataHeader};
+use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Packet, Time, random};
 use narrows_congestion::{Controller, Feedback};
 use narrows_transport::layers::MAX_LAYERS;
 use narrows_transport::packet_sender::Counters;
 
 /// A sender without feedback.
-pub struct Sender {
+pub struct MulticastSender {
     queue: FrameQueue,
     /// Has no effect; present for code that reads a sender's controller.
     controller: Box<dyn Controller>,
@@ -25,7 +25,7 @@ pub struct Sender {
     open: bool,
 }
 
-impl Sender {
+impl MulticastSender {
     /// `flow` is the flow number of its packets. Packets have at most `payload` application bytes and `header` more;
     /// they are spaced at `rate` bits on the wire per second.
     pub fn new(
@@ -34,8 +34,8 @@ impl Sender {
         (payload, header): (u32, u32),
         rate: f64,
         random_key: u64,
-    ) -> Sender {
-        Sender {
+    ) -> MulticastSender {
+        MulticastSender {
             queue: FrameQueue::default(),
             controller,
             flow,
@@ -82,25 +82,25 @@ impl Sender {
         self.queue.bytes()
     }
 
-    pub(crate) fn handle(&mut self, now: Time, input: Input) {
+    pub(crate) fn handle(&mut self, now: Time, input: SenderInput) {
         match input {
-            Input::Open => self.open = true,
-            Input::Frame(part) => self.queue.push(now, &part, Duration::ZERO),
-            Input::Stop => self.queue = FrameQueue::default(),
+            SenderInput::Open => self.open = true,
+            SenderInput::Frame(part) => self.queue.push(now, &part, Duration::ZERO),
+            SenderInput::Stop => self.queue = FrameQueue::default(),
             // Bytes without a layer are ignored, and there are no reports.
-            Input::Data(_) | Input::Packet(_) | Input::Timeout => {}
+            SenderInput::Data(_) | SenderInput::Packet(_) | SenderInput::Timeout => {}
         }
     }
 
-    pub(crate) fn poll(&mut self, now: Time) -> Output {
+    pub(crate) fn poll(&mut self, now: Time) -> SenderOutput {
         if !self.open || self.queue.is_empty() {
-            return Output::Wait(Time::NEVER);
+            return SenderOutput::Wait(Time::NEVER);
         }
         if now < self.due {
-            return Output::Wait(self.due);
+            return SenderOutput::Wait(self.due);
         }
         let Some((tag, bytes)) = self.queue.take(now, self.payload) else {
-            return Output::Wait(Time::NEVER);
+            return SenderOutput::Wait(Time::NEVER);
         };
         let layer = (tag as u8 as usize).min(MAX_LAYERS - 1);
         let size = bytes + self.header;
@@ -115,7 +115,7 @@ impl Sender {
             hop: 0,
             flags: 0,
         };
-        let data = Data {
+        let data = DataHeader {
             payload: bytes as u16,
             least_unacked: 0,
             offset: tag,
@@ -127,11 +127,11 @@ impl Sender {
         self.sent += 1;
         let takes = Duration::from_secs_f64(f64::from(size) * 8.0 / self.rate);
         self.due = now + takes.max(Duration::from_nanos(1));
-        Output::Send(packet)
+        SenderOutput::Send(packet)
     }
 }
 
-impl std::fmt::Debug for Sender {
+impl std::fmt::Debug for MulticastSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sender({} sent)", self.sent)
     }

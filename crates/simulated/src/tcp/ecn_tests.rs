@@ -133,7 +133,7 @@ fn a_mark_at_a_window_of_one_waits_for_the_timer() {
     assert!(p.wire.is_empty(), "the next packet waits");
     let due = p.now + Duration::from_secs(1);
     p.now = due;
-    p.tell(crate::interface::Input::Timeout);
+    p.tell(crate::interface::SenderInput::Timeout);
     assert_eq!(p.wire.len(), 1, "for the minimum of the timer, 1 s");
     assert!(p.wire[0].has(Packet::CWR | Packet::ECT));
     assert_eq!(p.sender.counters().timeouts, 0, "nothing was lost");
@@ -156,7 +156,7 @@ fn receiver_stamps_take_the_place_of_the_third_block() {
     // A clock value is never taken for a SACK block.
     let mut strange = ack;
     strange.set_arrived(narrows_base::Time::from_nanos((1 << 32) | 4));
-    p.tell(crate::interface::Input::Packet(strange));
+    p.tell(crate::interface::SenderInput::Packet(strange));
     assert_eq!(p.sender.acknowledged(), 1);
     assert!(p.sender.counters().retransmissions == 0);
 }
@@ -188,7 +188,7 @@ fn the_controller_is_told_when_its_packet_arrived() {
         let ack = p.receiver.on_packet(p.now, &packet).unwrap();
         // The acknowledgement is delayed.
         p.after_ms(70);
-        p.tell(crate::interface::Input::Packet(ack));
+        p.tell(crate::interface::SenderInput::Packet(ack));
         let mut told = 0.0;
         p.sender.controller().watch(&mut |_, x| told = x);
         assert_eq!(told, seen);

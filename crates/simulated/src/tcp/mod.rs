@@ -20,5 +20,5 @@ mod ecn_tests;
 #[cfg(test)]
 mod pair;
 
-pub use receiver::Receiver;
-pub use sender::Sender;
+pub use receiver::TcpReceiver;
+pub use sender::TcpSender;

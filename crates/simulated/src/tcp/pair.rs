@@ -1,8 +1,8 @@
 //! A sender and a receiver for timed scenarios in tests.
 
 use crate::endpoints::{SimulatedReceiver, SimulatedSender};
-use crate::interface::{Input, Output};
-use crate::tcp::{Receiver, Sender};
+use crate::interface::{SenderInput, SenderOutput};
+use crate::tcp::{TcpReceiver, TcpSender};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
 use narrows_transport::{Preset, Protocol};
 
@@ -11,7 +11,7 @@ pub(crate) fn tcp_ends(
     protocol: &Protocol,
     flow: u32,
     random_key: RandomKey,
-) -> (Sender, Receiver) {
+) -> (TcpSender, TcpReceiver) {
     match crate::endpoints(protocol, flow, random_key) {
         (SimulatedSender::Tcp(sender), SimulatedReceiver::Tcp(receiver)) => (sender, receiver),
         _ => panic!("{} speaks TCP", protocol.label()),
@@ -20,8 +20,8 @@ pub(crate) fn tcp_ends(
 
 /// A sender and a receiver without a link: the test decides when packets arrive.
 pub(crate) struct Pair {
-    pub sender: Sender,
-    pub receiver: Receiver,
+    pub sender: TcpSender,
+    pub receiver: TcpReceiver,
     pub now: Time,
     /// Packets that left the sender and were not delivered yet.
     pub wire: Vec<Packet>,
@@ -36,8 +36,8 @@ impl Pair {
     pub fn of(protocol: &Protocol) -> Pair {
         let (sender, receiver) = tcp_ends(protocol, 0, RandomKey::from_seed(1));
         let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
-        pair.tell(Input::Open);
-        pair.tell(Input::Data(u64::MAX));
+        pair.tell(SenderInput::Open);
+        pair.tell(SenderInput::Data(u64::MAX));
         pair.after_ms(50);
         pair.deliver(|_| true);
         pair
@@ -45,9 +45,9 @@ impl Pair {
     pub fn after_ms(&mut self, ms: u64) {
         self.now += Duration::from_millis(ms);
     }
-    pub fn tell(&mut self, input: Input) {
+    pub fn tell(&mut self, input: SenderInput) {
         self.sender.handle(self.now, input);
-        while let Output::Send(p) = self.sender.poll(self.now) {
+        while let SenderOutput::Send(p) = self.sender.poll(self.now) {
             self.wire.push(p);
         }
     }
@@ -62,14 +62,14 @@ impl Pair {
                 continue;
             }
             if let Some(ack) = self.receiver.on_packet(self.now, &p) {
-                self.tell(Input::Packet(ack));
+                self.tell(SenderInput::Packet(ack));
             }
         }
         // Acknowledgements that are held back for at most a millisecond.
         if self.receiver.next_timeout() <= self.now + Duration::from_millis(1) {
             self.now = self.receiver.next_timeout();
             if let Some(ack) = self.receiver.on_timeout(self.now) {
-                self.tell(Input::Packet(ack));
+                self.tell(SenderInput::Packet(ack));
             }
         }
     }
@@ -83,6 +83,6 @@ impl Pair {
     }
     pub fn timeout(&mut self) {
         self.now = self.sender.rto_due();
-        self.tell(Input::Timeout);
+        self.tell(SenderInput::Timeout);
     }
 }

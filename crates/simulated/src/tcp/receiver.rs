@@ -42,7 +42,7 @@ impl Compression {
 
 /// A TCP receiver. It answers each packet with at most one acknowledgement.
 #[derive(Clone, Debug)]
-pub struct Receiver {
+pub struct TcpReceiver {
     flow: u32,
     ack_bytes: u16,
     ack_every: u32,
@@ -75,10 +75,10 @@ pub struct Receiver {
     random_key: u64,
 }
 
-impl Receiver {
+impl TcpReceiver {
     /// For one flow; `random_key` is the flow's key for losses on the return path.
-    pub fn new(config: &TcpConfig, flow: u32, random_key: u64) -> Receiver {
-        Receiver {
+    pub fn new(config: &TcpConfig, flow: u32, random_key: u64) -> TcpReceiver {
+        TcpReceiver {
             flow,
             ack_bytes: config.ack_bytes.min(65_535) as u16,
             ack_every: config.ack_every.max(1),

@@ -17,14 +17,14 @@ fn data(seq: u64) -> Packet {
     }
 }
 /// In preset `linux`, 40 ms after the handshake.
-fn opened() -> (Receiver, Time) {
-    let mut r = Receiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
+fn opened() -> (TcpReceiver, Time) {
+    let mut r = TcpReceiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
     r.on_packet(Time::ZERO, &data(0));
     (r, Time::ZERO + Duration::from_millis(40))
 }
-fn receiver(ack_every: u32) -> Receiver {
+fn receiver(ack_every: u32) -> TcpReceiver {
     let config = TcpConfig { ack_every, ..TcpConfig::preset(Preset::Rfc) };
-    Receiver::new(&config, 0, 1)
+    TcpReceiver::new(&config, 0, 1)
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_acknowledgement_that_waits_leaves_before_a_block_is_displaced() {
 #[test]
 fn acknowledgements_wait_for_a_twentieth_of_the_round_trip_at_most() {
     for (rtt_ms, wait_us) in [(4, 200), (40, 1000)] {
-        let mut r = Receiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
+        let mut r = TcpReceiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
         r.on_packet(Time::ZERO, &data(0));
         let now = Time::ZERO + Duration::from_millis(rtt_ms);
         r.on_packet(now, &data(1));

@@ -25,7 +25,7 @@ mod vegas;
 
 pub(crate) use any::Recovery;
 
-use super::scoreboard::{Scoreboard, Segment};
+use super::scoreboard::{Scoreboard, SentSegment};
 use narrows_base::{Duration, Time};
 use narrows_congestion::LossFoundBy;
 use narrows_transport::rtt::RttEstimator;
@@ -34,7 +34,7 @@ use narrows_transport::rtt::RttEstimator;
 const DUP_THRESH: u64 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Phase {
+pub(crate) enum RecoveryPhase {
     Open,
     FastRecovery,
     /// The segments in flight at a timeout, or at Tahoe's loss, are retransmitted in slow start.
@@ -43,8 +43,8 @@ pub(crate) enum Phase {
 
 /// The part of a recovery's state that the sender reads for every packet, common to all kinds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
-    pub phase: Phase,
+pub(crate) struct RecoveryState {
+    pub phase: RecoveryPhase,
     /// Duplicates since the last advance.
     dupacks: u64,
     /// The highest segment sent when the last episode began, plus one.
@@ -91,7 +91,7 @@ impl Lost {
 
 /// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct AckOutcome {
     pub lost: Option<Lost>,
     /// Fast recovery began.
     pub begins: bool,
@@ -114,10 +114,10 @@ trait LossRecovery {
     /// Finds losses, after the scoreboard has been updated.
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome;
+    ) -> AckOutcome;
 
     /// Slow start restarts: segments from `una` on are retransmitted.
     fn on_restart(&mut self, _scoreboard: &mut Scoreboard) {}
@@ -126,7 +126,7 @@ trait LossRecovery {
     #[inline]
     fn on_block(
         &mut self,
-        _state: &mut State,
+        _state: &mut RecoveryState,
         _scoreboard: &mut Scoreboard,
         _block: (u64, u64),
         _fresh: impl FnMut(&mut Scoreboard, u64),
@@ -139,7 +139,7 @@ trait LossRecovery {
     }
 
     /// In fast recovery: the next lost segment to retransmit, before new data.
-    fn next_hole(&mut self, _state: &State, _scoreboard: &Scoreboard) -> Option<u64> {
+    fn next_hole(&mut self, _state: &RecoveryState, _scoreboard: &Scoreboard) -> Option<u64> {
         None
     }
 
@@ -161,40 +161,40 @@ trait LossRecovery {
 
     /// A segment is cumulatively acknowledged.
     #[inline]
-    fn on_acked_segment(&mut self, _state: &State, _seq: u64, _segment: &Segment) {}
+    fn on_acked_segment(&mut self, _state: &RecoveryState, _seq: u64, _segment: &SentSegment) {}
 
-    /// The time in [`Outcome::reorder_wait`] has passed.
+    /// The time in [`AckOutcome::reorder_wait`] has passed.
     fn on_reorder_timeout(
         &mut self,
-        _state: &mut State,
+        _state: &mut RecoveryState,
         _scoreboard: &mut Scoreboard,
         _acked: Acked<'_>,
-    ) -> Outcome {
-        Outcome::default()
+    ) -> AckOutcome {
+        AckOutcome::default()
     }
 }
 
-impl State {
+impl RecoveryState {
     /// The cumulative acknowledgement advanced outside fast recovery.
     #[inline]
     fn advance(&mut self, scoreboard: &Scoreboard) {
         self.inflation = 0;
-        if self.phase == Phase::SlowStart && scoreboard.una >= self.recover {
-            self.phase = Phase::Open;
+        if self.phase == RecoveryPhase::SlowStart && scoreboard.una >= self.recover {
+            self.phase = RecoveryPhase::Open;
         }
     }
 
     /// Whether all segments of the last episode are acknowledged, and others are outstanding.
     #[inline]
     fn may_begin(&self, scoreboard: &Scoreboard) -> bool {
-        self.phase == Phase::Open
+        self.phase == RecoveryPhase::Open
             && scoreboard.una >= self.recover
             && scoreboard.una < scoreboard.max
     }
 
     /// Begins fast recovery with the oldest segment.
-    fn begin(&mut self, scoreboard: &Scoreboard, outcome: &mut Outcome) {
-        self.phase = Phase::FastRecovery;
+    fn begin(&mut self, scoreboard: &Scoreboard, outcome: &mut AckOutcome) {
+        self.phase = RecoveryPhase::FastRecovery;
         self.recover = scoreboard.max;
         self.inflation = 0;
         outcome.begins = true;
@@ -208,8 +208,8 @@ impl State {
     }
 
     /// Fast recovery ends.
-    fn end(&mut self, outcome: &mut Outcome) {
-        self.phase = Phase::Open;
+    fn end(&mut self, outcome: &mut AckOutcome) {
+        self.phase = RecoveryPhase::Open;
         self.inflation = 0;
         outcome.ends = true;
     }

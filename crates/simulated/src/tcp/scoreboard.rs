@@ -4,7 +4,7 @@ use narrows_base::Time;
 
 /// The sender's record of a segment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Segment {
+pub(crate) struct SentSegment {
     /// When its last copy was sent.
     pub sent: Time,
     /// State of the rate sampler at that moment: segments delivered, when the last of them was, and when the first
@@ -26,7 +26,7 @@ pub(crate) struct Segment {
 /// Segments `una..max` in a ring with a power of two as size.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
-    ring: Box<[Segment]>,
+    ring: Box<[SentSegment]>,
     /// Oldest segment not cumulatively acknowledged.
     pub una: u64,
     /// The highest segment ever sent, plus one.
@@ -43,19 +43,19 @@ impl Scoreboard {
     }
     /// A segment in `una..max`.
     #[inline]
-    pub fn get(&self, seq: u64) -> &Segment {
+    pub fn get(&self, seq: u64) -> &SentSegment {
         debug_assert!((self.una..self.max).contains(&seq));
         &self.ring[self.slot(seq)]
     }
     #[inline]
-    pub fn get_mut(&mut self, seq: u64) -> &mut Segment {
+    pub fn get_mut(&mut self, seq: u64) -> &mut SentSegment {
         debug_assert!((self.una..self.max).contains(&seq));
         let slot = self.slot(seq);
         &mut self.ring[slot]
     }
     /// Appends segment `max`.
     #[inline]
-    pub fn push(&mut self, segment: Segment) {
+    pub fn push(&mut self, segment: SentSegment) {
         if (self.max - self.una) as usize == self.ring.len() {
             self.grow();
         }
@@ -63,14 +63,14 @@ impl Scoreboard {
         self.ring[slot] = segment;
         self.max += 1;
     }
-    /// Reads all records; see [`Sender::fetch`](super::Sender::fetch).
+    /// Reads all records; see [`TcpSender::fetch`](super::TcpSender::fetch).
     pub fn fetch(&self) -> u64 {
         self.ring.iter().fold(0, |sum, segment| sum ^ segment.sent.as_nanos())
     }
     #[cold]
     fn grow(&mut self) {
         let size = (self.ring.len() * 2).max(8);
-        let mut bigger = vec![Segment::default(); size].into_boxed_slice();
+        let mut bigger = vec![SentSegment::default(); size].into_boxed_slice();
         for seq in self.una..self.max {
             bigger[(seq as usize) & (size - 1)] = self.ring[self.slot(seq)];
         }

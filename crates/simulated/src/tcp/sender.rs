@@ -1,6 +1,6 @@
 //! The sending side: handshake, sending, acknowledgements, timers.
 //!
-//! Call [`handle`](Sender::handle) once, then [`poll`](Sender::poll) until it waits. An acknowledgement updates, in
+//! Call [`handle`](TcpSender::handle) once, then [`poll`](TcpSender::poll) until it waits. An acknowledgement updates, in
 //! this order: the scoreboard, the RTT, losses, the controller, the timer. After that, poll sends retransmissions first
 //! and new data after them.
 
@@ -14,8 +14,8 @@ mod timer;
 use super::ecn::SenderEcn;
 use super::prr::Reduction;
 use super::recovery::Recovery;
-use super::scoreboard::{Scoreboard, Segment};
-use crate::interface::{Input, Limit, Output};
+use super::scoreboard::{Scoreboard, SentSegment};
+use crate::interface::{SenderInput, SenderOutput, SendingLimit};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 use narrows_transport::packet_sender::Counters;
@@ -23,11 +23,11 @@ use narrows_transport::rtt::RttEstimator;
 use narrows_transport::{MAX_WINDOW, TcpConfig};
 
 use bursts::Bursts;
-use delivery::Delivery;
-use timer::{Timer, TimerPurpose};
+use delivery::DeliveryRate;
+use timer::{RetransmissionTimer, TimerPurpose};
 
-/// A TCP sender.
-pub struct Sender {
+/// Sends segments under a controller and a loss recovery.
+pub struct TcpSender {
     controller: Box<dyn Controller>,
     scoreboard: Scoreboard,
     recovery: Recovery,
@@ -35,8 +35,8 @@ pub struct Sender {
     timings: Timings,
     counters: Counters,
     format: SegmentFormat,
-    limits: Limits,
-    phase: Phase,
+    limits: BufferLimits,
+    phase: TcpPhase,
     /// Segments that limited transmit has sent since the last advance.
     limited: u64,
     /// Bytes that the application has written and that were not sent yet.
@@ -45,12 +45,12 @@ pub struct Sender {
     next: u64,
     /// A segment to send at once, regardless of the window.
     forced: Option<u64>,
-    timer: Timer,
+    timer: RetransmissionTimer,
     /// PRR's state in a fast recovery, with recovery `rack`.
     reduction: Option<Reduction>,
     pacing: Pacing,
-    rounds: Rounds,
-    delivery: Delivery,
+    rounds: SenderRounds,
+    delivery: DeliveryRate,
     ecn: SenderEcn,
 }
 
@@ -68,16 +68,16 @@ struct SegmentFormat {
 }
 
 /// The buffer that limits segments in flight, and the limit that the sender waits for.
-struct Limits {
+struct BufferLimits {
     /// Limit on segments in flight, and the buffer that sets it.
-    buffer: (u64, Limit),
-    reached: Limit,
+    buffer: (u64, SendingLimit),
+    reached: SendingLimit,
     is_window_full: bool,
 }
 
 /// The state of a connection.
 #[derive(PartialEq, Eq)]
-enum Phase {
+enum TcpPhase {
     Closed,
     Opening,
     Established,
@@ -100,13 +100,13 @@ struct Pacing {
 
 /// Round trips, counted in packets.
 #[derive(Default)]
-struct Rounds {
+struct SenderRounds {
     count: u64,
     /// Packets sent when the round began. The first echo of a later one ends it.
     end: u64,
 }
 
-impl Rounds {
+impl SenderRounds {
     /// An ACK echoes a packet behind which `sent_since` of `total` were sent. Returns whether it begins a round.
     #[inline]
     fn on_ack(&mut self, total: u64, sent_since: u64) -> bool {
@@ -118,15 +118,15 @@ impl Rounds {
     }
 }
 
-impl Sender {
+impl TcpSender {
     /// A sender for flow number `flow`; `random_key` is the flow's key for losses.
     pub fn new(
         config: &TcpConfig,
         controller: Box<dyn Controller>,
         flow: u32,
         random_key: u64,
-    ) -> Sender {
-        Sender {
+    ) -> TcpSender {
+        TcpSender {
             controller,
             scoreboard: Scoreboard::new(),
             recovery: Recovery::new(config),
@@ -143,28 +143,28 @@ impl Sender {
                 ack_every: u64::from(config.ack_every),
                 random_key,
             },
-            limits: Limits {
+            limits: BufferLimits {
                 buffer: if config.send_buffer < config.receive_window {
-                    (config.send_buffer.min(MAX_WINDOW), Limit::SendBuffer)
+                    (config.send_buffer.min(MAX_WINDOW), SendingLimit::SendBuffer)
                 } else {
-                    (config.receive_window.min(MAX_WINDOW), Limit::ReceiveWindow)
+                    (config.receive_window.min(MAX_WINDOW), SendingLimit::ReceiveWindow)
                 },
-                reached: Limit::Application,
+                reached: SendingLimit::Application,
                 is_window_full: false,
             },
-            phase: Phase::Closed,
+            phase: TcpPhase::Closed,
             limited: 0,
             available: 0,
             next: 0,
             forced: None,
-            timer: Timer::new(&config.rto),
+            timer: RetransmissionTimer::new(&config.rto),
             reduction: None,
             pacing: Pacing {
                 free: Time::ZERO,
                 bursts: config.bursts.then(|| Bursts::new(config.payload())),
             },
-            rounds: Rounds::default(),
-            delivery: Delivery::default(),
+            rounds: SenderRounds::default(),
+            delivery: DeliveryRate::default(),
             ecn: SenderEcn::new(config.ecn),
         }
     }
@@ -184,7 +184,7 @@ impl Sender {
     }
     /// The limit that it waits for.
     #[inline]
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> SendingLimit {
         self.limits.reached
     }
     /// Segments sent and not cumulatively acknowledged (FlightSize).
@@ -217,7 +217,7 @@ impl Sender {
     pub fn is_idle(&self) -> bool {
         self.available == 0
             && self.scoreboard.una == self.scoreboard.max
-            && self.phase == Phase::Established
+            && self.phase == TcpPhase::Established
     }
     /// When the retransmission timer would expire.
     pub fn rto_due(&self) -> Time {
@@ -258,7 +258,7 @@ impl Sender {
     fn on_rto(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.timer.backoffs = self.timer.backoffs.saturating_add(1);
-        if self.phase != Phase::Established {
+        if self.phase != TcpPhase::Established {
             self.forced = Some(0);
             self.arm_timer(now);
             return;
@@ -292,7 +292,7 @@ impl Sender {
             if self.available != u64::MAX {
                 self.available -= bytes;
             }
-            self.scoreboard.push(Segment { bytes: bytes as u16, ..Segment::default() });
+            self.scoreboard.push(SentSegment { bytes: bytes as u16, ..SentSegment::default() });
             let beyond = self.flight() as f64 > self.controller.send_limits().cwnd;
             self.limited += u64::from(self.recovery.suspects_loss() && beyond);
             if !self.format.timestamps && self.timings.timed.is_none() {
@@ -379,31 +379,31 @@ impl Sender {
         None
     }
 
-    fn wait(&self, pace: Time) -> Output {
-        Output::Wait(self.timer.due.min(pace).min(self.controller.next_tick()))
+    fn wait(&self, pace: Time) -> SenderOutput {
+        SenderOutput::Wait(self.timer.due.min(pace).min(self.controller.next_tick()))
     }
 }
 
-impl Machine for Sender {
-    type Input = Input;
-    type Output = Output;
+impl Machine for TcpSender {
+    type Input = SenderInput;
+    type Output = SenderOutput;
 
     #[inline]
-    fn handle(&mut self, now: Time, input: Input) {
+    fn handle(&mut self, now: Time, input: SenderInput) {
         match input {
-            Input::Packet(p) => self.on_ack(now, &p),
-            Input::Open => {
-                if self.phase == Phase::Closed {
-                    self.phase = Phase::Opening;
+            SenderInput::Packet(p) => self.on_ack(now, &p),
+            SenderInput::Open => {
+                if self.phase == TcpPhase::Closed {
+                    self.phase = TcpPhase::Opening;
                     self.forced = Some(0);
                 }
             }
-            Input::Data(bytes) => self.available = self.available.saturating_add(bytes),
-            Input::Frame(part) => {
+            SenderInput::Data(bytes) => self.available = self.available.saturating_add(bytes),
+            SenderInput::Frame(part) => {
                 self.available = self.available.saturating_add(u64::from(part.bytes));
             }
-            Input::Stop => self.available = 0,
-            Input::Timeout => {
+            SenderInput::Stop => self.available = 0,
+            SenderInput::Timeout => {
                 if now >= self.timer.due {
                     self.on_timer(now);
                 }
@@ -415,7 +415,7 @@ impl Machine for Sender {
     }
 
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> SenderOutput {
         if let Some(seq) = self.forced.take()
             && seq >= self.scoreboard.una
         {
@@ -424,20 +424,20 @@ impl Machine for Sender {
             }
             self.recovery.on_retransmitted(seq);
             self.next = self.next.max(seq + 1);
-            return Output::Send(self.transmit(now, seq));
+            return SenderOutput::Send(self.transmit(now, seq));
         }
-        if self.phase != Phase::Established {
-            self.limits.reached = Limit::Opening;
-            return Output::Wait(self.timer.due);
+        if self.phase != TcpPhase::Established {
+            self.limits.reached = SendingLimit::Opening;
+            return SenderOutput::Wait(self.timer.due);
         }
         if now < self.ecn.pause {
-            self.limits.reached = Limit::Window;
+            self.limits.reached = SendingLimit::Window;
             return self.wait(self.ecn.pause);
         }
         let send_limits = self.controller.send_limits();
         let in_burst = self.pacing.bursts.as_ref().is_some_and(Bursts::under_way);
         if send_limits.pacing_rate.is_some() && now < self.pacing.free && !in_burst {
-            self.limits.reached = Limit::Pacing;
+            self.limits.reached = SendingLimit::Pacing;
             return self.wait(self.pacing.free);
         }
         // A float's cast saturates: an infinite window is i64::MAX, so the receive window is the limit.
@@ -446,12 +446,12 @@ impl Machine for Sender {
         let window = cwnd.saturating_add(self.recovery.inflation());
         let outstanding = self.outstanding();
         if outstanding as i64 >= window {
-            (self.limits.is_window_full, self.limits.reached) = (true, Limit::Window);
+            (self.limits.is_window_full, self.limits.reached) = (true, SendingLimit::Window);
             self.end_burst();
             return self.wait(Time::NEVER);
         }
         if self.defers(now, (window - outstanding as i64) as u64) {
-            (self.limits.is_window_full, self.limits.reached) = (true, Limit::Window);
+            (self.limits.is_window_full, self.limits.reached) = (true, SendingLimit::Window);
             return self.wait(Time::NEVER);
         }
         match self.choose() {
@@ -471,13 +471,16 @@ impl Machine for Sender {
                         Some(_) => self.after_paced(now, gap),
                     };
                 }
-                Output::Send(packet)
+                SenderOutput::Send(packet)
             }
             None => {
                 self.limits.is_window_full = false;
                 self.end_burst();
-                self.limits.reached =
-                    if self.available == 0 { Limit::Application } else { self.limits.buffer.1 };
+                self.limits.reached = if self.available == 0 {
+                    SendingLimit::Application
+                } else {
+                    self.limits.buffer.1
+                };
                 // With a full receive window, the path limits the rate, not the application.
                 if self.available == 0 {
                     self.delivery.on_app_limited(outstanding);
@@ -488,7 +491,7 @@ impl Machine for Sender {
     }
 }
 
-impl std::fmt::Debug for Sender {
+impl std::fmt::Debug for TcpSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,

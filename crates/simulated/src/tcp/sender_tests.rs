@@ -154,8 +154,8 @@ fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
     let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
-    p.tell(Input::Data(u64::MAX));
-    p.tell(Input::Open);
+    p.tell(SenderInput::Data(u64::MAX));
+    p.tell(SenderInput::Open);
     p.wire.clear();
     p.timeout();
     assert_eq!(p.now, Time::ZERO + Duration::from_secs(1));
@@ -170,8 +170,8 @@ fn a_finite_transfer_ends_with_a_short_segment_and_stops() {
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
     let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
-    p.tell(Input::Open);
-    p.tell(Input::Data(2000));
+    p.tell(SenderInput::Open);
+    p.tell(SenderInput::Data(2000));
     for _ in 0..4 {
         p.round(|_| true);
     }
@@ -187,12 +187,12 @@ fn nonsense_acknowledgements_change_nothing() {
     let mut ack = p.receiver.on_packet(p.now, &p.wire[0].clone()).unwrap();
     for seq in [0, 1_000_000, u64::MAX] {
         ack.seq = seq;
-        p.tell(Input::Packet(ack));
+        p.tell(SenderInput::Packet(ack));
     }
     assert_eq!(p.sender.acknowledged(), 1);
     ack.seq = 1;
     ack.sack = [(5, 2), (u32::MAX, u32::MAX), (1, u32::MAX)];
-    p.tell(Input::Packet(ack));
+    p.tell(SenderInput::Packet(ack));
     assert_eq!(p.sender.acknowledged(), 1);
 }
 
@@ -212,21 +212,21 @@ proptest::proptest! {
         let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(seed));
         let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         let mut random = RandomKey::from_seed(seed).named("path").stream();
-        p.tell(Input::Open);
-        p.tell(Input::Data(200_000));
+        p.tell(SenderInput::Open);
+        p.tell(SenderInput::Data(200_000));
         let mut turns = 0;
         while !p.sender.is_idle() {
             turns += 1;
             proptest::prop_assert!(turns < 200_000, "{name} is stuck at {:?}", p.sender);
             p.now += Duration::from_micros(1 + random.bits() % 3000);
             if p.wire.is_empty() {
-                p.sender.handle(p.now, Input::Timeout);
+                p.sender.handle(p.now, SenderInput::Timeout);
                 match p.sender.poll(p.now) {
-                    Output::Send(s) => { p.wire.push(s); p.tell(Input::Timeout); }
-                    Output::Wait(t) => {
+                    SenderOutput::Send(s) => { p.wire.push(s); p.tell(SenderInput::Timeout); }
+                    SenderOutput::Wait(t) => {
                         proptest::prop_assert!(!t.is_never(), "{name} waits for ever: {:?}", p.sender);
                         p.now = p.now.max(t);
-                        p.tell(Input::Timeout);
+                        p.tell(SenderInput::Timeout);
                     }
                 }
                 continue;
@@ -236,8 +236,8 @@ proptest::proptest! {
             if random.chance(loss) { continue; }
             if random.chance(0.05) { p.wire.push(packet); }
             if let Some(ack) = p.receiver.on_packet(p.now, &packet) {
-                if !random.chance(loss) { p.tell(Input::Packet(ack)); }
-                if random.chance(0.05) { p.tell(Input::Packet(ack)); }
+                if !random.chance(loss) { p.tell(SenderInput::Packet(ack)); }
+                if random.chance(0.05) { p.tell(SenderInput::Packet(ack)); }
             }
             let scoreboard = &p.sender.scoreboard;
             let copies: i64 = (scoreboard.una..scoreboard.max).map(|s| i64::from(scoreboard.get(s).copies)).sum();
@@ -261,7 +261,7 @@ fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
         // A late copy of a segment above the hole: a duplicate.
         let late = Packet { seq: oldest + 4, flags: 0, ..p.wire[0] };
         let ack = p.receiver.on_packet(p.now, &late).unwrap();
-        p.tell(Input::Packet(ack));
+        p.tell(SenderInput::Packet(ack));
         assert_eq!(p.wire.len(), sent, "{kind}");
         assert!(!p.sender.recovery.in_recovery(), "{kind}: one duplicate is no loss");
     }
@@ -358,7 +358,7 @@ fn rack_finds_a_lost_retransmission_without_a_timeout() {
 fn a_probe_finds_a_lost_tail() {
     let mut p = linux("sack");
     let tail: Vec<u64> = p.seqs()[20..].to_vec();
-    p.tell(Input::Stop);
+    p.tell(SenderInput::Stop);
     p.round(|p| !tail.contains(&p.seq));
     let wait = p.sender.rto_due().since(p.now);
     assert!(wait < Duration::from_millis(120), "{wait}");

@@ -19,7 +19,7 @@ const CHUNK: usize = 65536;
 
 /// A connection that sends without end.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct KernelTcpFlow {
     group: usize,
     start: Time,
     stop: Time,
@@ -36,7 +36,7 @@ pub(super) struct Flow {
     failed: Mutex<Option<String>>,
 }
 
-impl Flow {
+impl KernelTcpFlow {
     /// Of a group with its congestion control, from its start to its stop; times count from `begin`.
     pub fn new(
         (group, congestion): (usize, String),
@@ -44,7 +44,7 @@ impl Flow {
         (begin, measure_from, end): (Instant, Time, Time),
         from: &Namespace,
         (to, address): (&Namespace, IpAddr),
-    ) -> Result<Flow, String> {
+    ) -> Result<KernelTcpFlow, String> {
         let text = |e: std::io::Error| format!("the kernel's TCP: {e}");
         let within = |e: narrows_emulator::Error| e.to_string();
         let make = || -> std::io::Result<TcpListener> {
@@ -62,7 +62,7 @@ impl Flow {
             .map_err(|e| format!("the kernel's TCP: congestion control '{congestion}': {e}"))?;
         let (socket, near) = (Mutex::new(Some(socket)), OnceLock::new());
         let (arrived, failed) = (Mutex::default(), Mutex::default());
-        Ok(Flow {
+        Ok(KernelTcpFlow {
             group,
             start,
             stop,

@@ -7,7 +7,7 @@
 mod flow;
 mod result;
 
-use flow::Flow;
+use flow::KernelTcpFlow;
 use narrows_base::Time;
 use narrows_emulator::{EmulatedLink, LinkOptions, LinkStats, Namespace};
 use narrows_kernel::TcpInfo;
@@ -34,7 +34,7 @@ pub struct KernelTcp<'a> {
 
 /// A sample of one connection.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct TcpSample {
     at: Time,
     flow: usize,
     info: TcpInfo,
@@ -49,8 +49,8 @@ struct LinkLook {
 }
 
 /// All samples of a run.
-struct Seen {
-    looks: Vec<Look>,
+struct TcpSamples {
+    looks: Vec<TcpSample>,
     link: Vec<LinkLook>,
     /// Looks per group that showed a new state.
     rtt: Vec<Histogram>,
@@ -93,7 +93,7 @@ impl KernelTcp<'_> {
         });
         let seen = seen.map_err(|e| format!("the system starts no more threads: {e}"))?;
         let Some(seen) = seen else { return Ok(None) };
-        flows.iter().try_for_each(Flow::check)?;
+        flows.iter().try_for_each(KernelTcpFlow::check)?;
         let lateness = seen.lateness;
         Ok(Some((self.result(&flows, &seen), lateness)))
     }
@@ -103,7 +103,7 @@ impl KernelTcp<'_> {
         link: &EmulatedLink,
         begin: Instant,
         [a, b]: [&Namespace; 2],
-    ) -> Result<Vec<Flow>, String> {
+    ) -> Result<Vec<KernelTcpFlow>, String> {
         let address = |end: &narrows_emulator::LinkEnd| end.addresses.first().copied();
         let (a, b) = ((a, address(link.a())), (b, address(link.b())));
         let mut flows = Vec::new();
@@ -113,7 +113,7 @@ impl KernelTcp<'_> {
                 let forward = flow.forward.contains(&(self.link[0] as u32));
                 let (from, to) = if forward { (a, b) } else { (b, a) };
                 let to = (to.0, to.1.ok_or("the link has no address")?);
-                flows.push(Flow::new(
+                flows.push(KernelTcpFlow::new(
                     (group, self.congestion[group].clone()),
                     (flow.start, flow.stop.min(self.network.end)),
                     (begin, self.network.measure_from, self.network.end),
@@ -129,12 +129,12 @@ impl KernelTcp<'_> {
     fn watch(
         &self,
         link: &EmulatedLink,
-        flows: &[Flow],
+        flows: &[KernelTcpFlow],
         begin: Instant,
         stop: &AtomicBool,
-    ) -> Option<Seen> {
+    ) -> Option<TcpSamples> {
         let observer = link.observer();
-        let mut seen = Seen {
+        let mut seen = TcpSamples {
             looks: Vec::new(),
             link: Vec::new(),
             rtt: vec![Histogram::default(); self.network.groups.len()],
@@ -156,7 +156,7 @@ impl KernelTcp<'_> {
                 if measured && is_new && info.rtt_us > 0 {
                     seen.rtt[flow.group()].record(u64::from(info.rtt_us) * 1000);
                 }
-                seen.looks.push(Look { at, flow: n, info });
+                seen.looks.push(TcpSample { at, flow: n, info });
             }
             let most_waiting = observer.look().most.into_iter().max().unwrap_or(0);
             seen.link.push(LinkLook { at, stats: link.stats(), most_waiting });

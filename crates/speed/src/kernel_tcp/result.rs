@@ -1,11 +1,11 @@
 //! The samples of a real run in the form of a simulation's result.
 
-use super::{Flow, KernelTcp, LinkLook, Look, Seen};
+use super::{KernelTcp, KernelTcpFlow, LinkLook, TcpSample, TcpSamples};
 use narrows_base::Time;
 use narrows_emulator::WayStats;
 use narrows_kernel::TcpInfo;
 use narrows_sim::{
-    FlowResult, GroupResult, LinkGroup, LinkResult, NetworkSpec, RunResult, Table, variation,
+    FlowResult, GroupResult, LinkGroup, LinkResult, NetworkSpec, RunResult, SeriesTable, variation,
 };
 
 /// Differences of counts that only grow.
@@ -15,7 +15,7 @@ fn since(now: u64, before: u64) -> u64 {
 
 impl KernelTcp<'_> {
     /// Links that are metered, in the order of the specification; those that are not this one are empty.
-    pub(super) fn result(&self, flows: &[Flow], seen: &Seen) -> RunResult {
+    pub(super) fn result(&self, flows: &[KernelTcpFlow], seen: &TcpSamples) -> RunResult {
         let NetworkSpec { measure_from, end, .. } = *self.network;
         let mut result = RunResult::default();
         result.span_s = end.since(measure_from).as_secs_f64();
@@ -37,7 +37,7 @@ impl KernelTcp<'_> {
     }
 
     /// Result of connection `n` in the measured span.
-    fn flow(&self, n: usize, flow: &Flow, looks: &[Look]) -> FlowResult {
+    fn flow(&self, n: usize, flow: &KernelTcpFlow, looks: &[TcpSample]) -> FlowResult {
         let NetworkSpec { measure_from, end, .. } = *self.network;
         let own = || looks.iter().filter(|l| l.flow == n);
         let before = own().take_while(|l| l.at < measure_from).last();
@@ -110,7 +110,7 @@ impl KernelTcp<'_> {
         let (mut from, mut bits) = (measure_from, 0.0);
         let changes = self.network.changes.iter().filter(|c| c.1 == at);
         for (when, _, change) in changes {
-            let narrows_link::Change::Rate(next) = change else { continue };
+            let narrows_link::LinkChange::Rate(next) = change else { continue };
             let until = (*when).clamp(measure_from, end);
             bits += rate.as_bps() as f64 * until.since(from).as_secs_f64();
             (from, rate) = (until, *next);
@@ -119,7 +119,7 @@ impl KernelTcp<'_> {
     }
 
     /// The kernel's columns, under the simulator's names.
-    fn series(&self, flows: &[Flow], seen: &Seen) -> Vec<Table> {
+    fn series(&self, flows: &[KernelTcpFlow], seen: &TcpSamples) -> Vec<SeriesTable> {
         let Some(spec) = &self.network.series else { return Vec::new() };
         let step = spec.interval.as_secs_f64().max(1e-3);
         let is_due = |at: Time, next: &mut f64| {
@@ -139,10 +139,10 @@ impl KernelTcp<'_> {
             }
             let mut next = 0.0;
             let own = seen.looks.iter().filter(|l| l.flow == n);
-            let rows: Vec<&Look> = own.filter(|l| is_due(l.at, &mut next)).collect();
+            let rows: Vec<&TcpSample> = own.filter(|l| is_due(l.at, &mut next)).collect();
             let column = |of: fn(&TcpInfo) -> f64| rows.iter().map(|l| of(&l.info)).collect();
             let group = self.network.groups[flow.group()].name.clone();
-            tables.push(Table {
+            tables.push(SeriesTable {
                 kind: "flow",
                 name: format!("{group}.{number}"),
                 group,
@@ -160,7 +160,7 @@ impl KernelTcp<'_> {
         throughput.extend(rows.windows(2).map(|w| {
             (served(w[1]) - served(w[0])) / w[1].at.since(w[0].at).as_secs_f64().max(1e-9)
         }));
-        tables.push(Table {
+        tables.push(SeriesTable {
             kind: "link",
             name: self.network.links[self.link[0]].name.clone(),
             group: String::new(),

@@ -164,7 +164,7 @@ impl Connection {
             rtt_samples: self.path.rtts.1,
             window: send_limits.cwnd,
             rate: send_limits.pacing_rate,
-            flight: self.path.sender.flight(),
+            flight: self.path.sender.packets_in_flight(),
             datagram: self.path.datagram() as u16,
             refused: self.traffic.refused,
             unproved: self.traffic.unproved,
@@ -182,7 +182,7 @@ impl Connection {
     }
     /// Packets sent that are neither acknowledged nor declared lost.
     pub fn in_flight(&self) -> u64 {
-        self.path.sender.flight()
+        self.path.sender.packets_in_flight()
     }
     /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {

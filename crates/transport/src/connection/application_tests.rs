@@ -1,7 +1,7 @@
 //! The server's choice of the application protocol, over paths that lose it.
 
 use super::pair_tests::{Net, Pair, config};
-use super::{Closed, ConnectionConfig, Event};
+use super::{Closed, ConnectionConfig, ConnectionEvent};
 use crate::streams::{Read, Side};
 use narrows_base::{Duration, Time};
 use narrows_wire::ApplicationProtocols;
@@ -50,12 +50,12 @@ fn a_server_that_does_not_know_what_it_was_offered_is_left_before_it_is_believed
     pair.server.write(id, b"220 ready").unwrap();
     pair.run_for(1.0);
     let closed = pair.events.iter().find_map(|(side, event)| match event {
-        Event::Closed(why) if *side == Side::Client => Some(why.clone()),
+        ConnectionEvent::Closed(why) if *side == Side::Client => Some(why.clone()),
         _ => None,
     });
     let Some(Closed::NoCommonProtocol { reason }) = closed else { panic!("{:?}", pair.events) };
     assert!(reason.contains("offers: chat; the server speaks: none"), "{reason}");
-    let told = Event::Closed(Closed::ByPeer { code: 10, reason });
+    let told = ConnectionEvent::Closed(Closed::ByPeer { code: 10, reason });
     assert!(pair.events.contains(&(Side::Server, told)));
 }
 
@@ -64,5 +64,8 @@ fn a_choice_that_was_not_offered_ends_the_connection() {
     let mut pair = Pair::of(&with(&["a"]), &with(&["a"]), Net::good(), 1);
     pair.client.on_application(Time::from_secs_f64(50.0), b"b");
     let fault = pair.client.event();
-    assert!(matches!(fault, Some(Event::Closed(Closed::Fault { code: 1, .. }))), "{fault:?}");
+    assert!(
+        matches!(fault, Some(ConnectionEvent::Closed(Closed::Fault { code: 1, .. }))),
+        "{fault:?}"
+    );
 }

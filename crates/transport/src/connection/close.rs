@@ -1,7 +1,7 @@
 //! Closing: CLOSE, RESET, and the closing and draining states (RFC 9000 section 10).
 
-use super::life::Phase;
-use super::{Closed, Connection, Event};
+use super::life::LifePhase;
+use super::{Closed, Connection, ConnectionEvent};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::MAX_REASON_BYTES;
 use narrows_wire::reset::is_token;
@@ -26,10 +26,10 @@ impl Connection {
         if !self.is_open() {
             return;
         }
-        let pause = self.path.sender.probe_timeout();
+        let pause = self.path.sender.pto();
         let until = self.drained_at(now);
         let reason = bounded(reason).into();
-        self.life.phase = Phase::Closing { code, reason, say: true, next: now, pause, until };
+        self.life.phase = LifePhase::Closing { code, reason, say: true, next: now, pause, until };
         self.life.closed = Some(closed);
     }
 
@@ -52,16 +52,16 @@ impl Connection {
             self.life.closed = Some(Closed::ByPeer { code, reason });
         }
         let until = match self.life.phase {
-            Phase::Closing { until, .. } => until,
-            Phase::Draining { .. } | Phase::Over => return,
-            Phase::Open => self.drained_at(now),
+            LifePhase::Closing { until, .. } => until,
+            LifePhase::Draining { .. } | LifePhase::Over => return,
+            LifePhase::Open => self.drained_at(now),
         };
-        self.life.phase = Phase::Draining { until };
+        self.life.phase = LifePhase::Draining { until };
     }
 
     /// End of a closing or draining state that begins now.
     fn drained_at(&self, now: Time) -> Time {
-        now + self.path.sender.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
+        now + self.path.sender.pto().saturating_mul(DRAIN).min(MAX_DRAIN)
     }
 
     /// Ends the connection at once, without CLOSE.
@@ -87,7 +87,7 @@ impl Connection {
 
     /// Writes CLOSE if it is due.
     pub(super) fn transmit_close(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
-        let Phase::Closing { code, reason, say, next, pause, .. } = &mut self.life.phase else {
+        let LifePhase::Closing { code, reason, say, next, pause, .. } = &mut self.life.phase else {
             return None;
         };
         if !*say || now < *next {
@@ -104,28 +104,28 @@ impl Connection {
     }
 
     /// The next event; `None` if no event is pending.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<ConnectionEvent> {
         if self.life.ended {
             return None;
         }
         if let Some(to) = self.path.address.moved() {
-            return Some(Event::Moved(to));
+            return Some(ConnectionEvent::Moved(to));
         }
         if std::mem::take(&mut self.agreement.news) {
-            return Some(Event::ApplicationKnown);
+            return Some(ConnectionEvent::ApplicationKnown);
         }
         if std::mem::take(&mut self.inbox.news) {
-            return Some(Event::Message);
+            return Some(ConnectionEvent::Message);
         }
         if let Some(event) = self.payload.streams.event() {
-            return Some(Event::Stream(event));
+            return Some(ConnectionEvent::Stream(event));
         }
-        self.life.closed().map(Event::Closed)
+        self.life.closed().map(ConnectionEvent::Closed)
     }
 
     /// Whether the closing or draining state is over, so that the connection can be dropped.
     pub fn is_drained(&self) -> bool {
-        matches!(self.life.phase, Phase::Over)
+        matches!(self.life.phase, LifePhase::Over)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::announced;
 use crate::Protocol;
-use crate::streams::Limits;
+use crate::streams::FlowControlLimits;
 use narrows_base::{Duration, Rate};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ApplicationProtocols;
@@ -28,7 +28,7 @@ pub struct ConnectionConfig {
     /// Time without a packet of the peer after which this end sends a PING; zero means never.
     pub keep_alive: Duration,
     /// Initial flow-control limits for the peer.
-    pub limits: Limits,
+    pub limits: FlowControlLimits,
     /// Limit on bytes written and not yet acknowledged, over all streams.
     pub send_buffer: usize,
     /// Bytes that a stream sends before the next one of its priority has its turn. With 0 they alternate packet by

@@ -78,7 +78,7 @@ impl EarlyData {
 
 /// Early data sent by a client, or received by a server.
 #[derive(Clone, Copy, Debug)]
-pub enum Early<'a> {
+pub enum EarlyExchange<'a> {
     /// At a client.
     Sent {
         /// Data of the first stream.
@@ -100,14 +100,14 @@ pub(super) struct EarlyState {
 }
 
 impl EarlyState {
-    pub fn begin(early: Early<'_>, streams: &mut Streams) -> EarlyState {
+    pub fn begin(early: EarlyExchange<'_>, streams: &mut Streams) -> EarlyState {
         match early {
-            Early::Sent { data, is_taken } => {
+            EarlyExchange::Sent { data, is_taken } => {
                 let (data, fin) = data.parts();
                 let has_stream = streams.open_early(data, fin, is_taken).is_some();
                 EarlyState { has_stream, is_taken, is_unconfirmed: false }
             }
-            Early::Received => {
+            EarlyExchange::Received => {
                 EarlyState { has_stream: false, is_taken: true, is_unconfirmed: true }
             }
         }

@@ -82,9 +82,9 @@ pub enum Closed {
     },
 }
 
-/// An event of a connection.
+/// News for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// The handshake completed. Contains the peer's static key.
     Connected([u8; 32]),
     /// An event of one of the streams.

@@ -4,11 +4,11 @@
 use super::pair_tests::{beginning, config, keys, params};
 use super::{Connection, ConnectionConfig};
 use crate::protocol;
-use crate::streams::{Limits, Side};
+use crate::streams::{FlowControlLimits, Side};
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
 use narrows_congestion::{Dispersion, HintSource, PathHints};
 use narrows_wire::packet::TAG_BYTES;
-use narrows_wire::report::{Reason, Report, Run, runs};
+use narrows_wire::report::{PacketRun, Report, ReportReason, runs};
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, FrameWriter, Frames, Opener, Prelude, Sealer};
 use std::collections::{BTreeMap, VecDeque};
@@ -100,7 +100,7 @@ struct World {
 fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> World {
     let huge = 1 << 40;
     let open = ConnectionConfig {
-        limits: Limits { data: huge, stream: huge, both: 16, one_way: 16 },
+        limits: FlowControlLimits { data: huge, stream: huge, both: 16, one_way: 16 },
         ..config.clone()
     };
     let (client, server) = keys(&open, &open);
@@ -210,8 +210,8 @@ impl World {
     }
 
     /// The runs of a report, as the receiver claims them.
-    fn told(&self) -> Vec<Run> {
-        let mut list: Vec<Run> = Vec::new();
+    fn told(&self) -> Vec<PacketRun> {
+        let mut list: Vec<PacketRun> = Vec::new();
         let mut numbers = self.got.range(self.floor..).rev().map(|came| *came.0);
         let Some(mut last) = numbers.next() else { return list };
         let mut arrived = 1;
@@ -222,7 +222,7 @@ impl World {
             } else if missing == 1 && self.lies.conceals {
                 arrived += 2;
             } else {
-                list.push(Run { arrived, missing, radio: self.lies.radio });
+                list.push(PacketRun { arrived, missing, radio: self.lies.radio });
                 arrived = 1;
             }
             last = n;
@@ -230,12 +230,12 @@ impl World {
                 break;
             }
         }
-        list.push(Run { arrived, missing: 0, radio: false });
+        list.push(PacketRun { arrived, missing: 0, radio: false });
         list
     }
 
     /// The nonce sum for these runs. Nonces of packets that did not arrive are guessed.
-    fn nonce_sum(&self, told: &[Run]) -> u8 {
+    fn nonce_sum(&self, told: &[PacketRun]) -> u8 {
         let (mut sum, mut to) = (0, *self.got.last_key_value().unwrap().0 + 1);
         for run in told {
             let numbers = to - run.arrived..to;
@@ -262,7 +262,7 @@ impl World {
         let us = |d: Duration| d.as_nanos() / 1000;
         let trip = Duration::from_secs_f64(self.victim.rtt) + self.now.since(self.echo.1);
         let report = Report {
-            reason: Reason::Regular,
+            reason: ReportReason::Regular,
             highest: *self.got.last_key_value().unwrap().0,
             echo: self.echo.0,
             delay: if self.lies.delays {

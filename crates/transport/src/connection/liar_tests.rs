@@ -2,16 +2,18 @@
 //! its frames properly. It learns skipped numbers from the packets that carry SKIPPED.
 
 use super::pair_tests::{beginning, config, keys, params};
-use super::{Closed, Connection, Event};
+use super::{Closed, Connection, ConnectionEvent};
 use crate::protocol::STREAMS;
-use crate::streams::{Limits, Side};
+use crate::streams::{FlowControlLimits, Side};
 use narrows_base::{Duration, Time};
 use narrows_congestion::Feedback;
 use narrows_wire::frame::{SKIPPED, number};
 use narrows_wire::packet::TAG_BYTES;
-use narrows_wire::report::{Run, runs};
+use narrows_wire::report::{PacketRun, runs};
 use narrows_wire::seal::receipt_nonce;
-use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Reason, Report, Sealer};
+use narrows_wire::{
+    Established, Frame, FrameWriter, Frames, Prelude, Report, ReportReason, Sealer,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -95,7 +97,7 @@ impl World {
     fn new(protocol: &str, lie: Lie, seed: u8) -> World {
         let ours = config("rrtp");
         let mut theirs = config(protocol);
-        let plenty = Limits { data: 1 << 40, stream: 1 << 40, both: 16, one_way: 16 };
+        let plenty = FlowControlLimits { data: 1 << 40, stream: 1 << 40, both: 16, one_way: 16 };
         let mut client = ours.clone();
         client.limits = plenty;
         theirs.send_buffer = 1 << 26;
@@ -186,7 +188,7 @@ impl World {
     }
 
     /// The highest number that the receiver claims, and the runs below it.
-    fn claims(&self) -> (u64, Vec<Run>) {
+    fn claims(&self) -> (u64, Vec<PacketRun>) {
         let came = *self.came.last_key_value().unwrap().0;
         let top = match self.lie {
             Lie::Ahead => self.next - 1,
@@ -208,11 +210,11 @@ impl World {
                     Lie::Unsent => n == top && n > came,
                 }
         };
-        let mut list: Vec<Run> = Vec::new();
+        let mut list: Vec<PacketRun> = Vec::new();
         let low = top.saturating_sub(400).max(self.floor);
         let mut left = (low..=top).rev().peekable();
         while left.peek().is_some() && list.len() < 32 {
-            let mut run = Run { arrived: 0, missing: 0, radio: false };
+            let mut run = PacketRun { arrived: 0, missing: 0, radio: false };
             while left.next_if(|n| claimed(*n)).is_some() {
                 run.arrived += 1;
             }
@@ -228,7 +230,7 @@ impl World {
     }
 
     /// The nonce sum of the claimed packets, with guesses for unknown nonces, and whether the report has false claims.
-    fn nonce_sum(&self, highest: u64, list: &[Run]) -> (u8, bool) {
+    fn nonce_sum(&self, highest: u64, list: &[PacketRun]) -> (u8, bool) {
         let (mut sum, mut lies, mut to) = (0, false, highest + 1);
         for run in list {
             for n in to - run.arrived..to {
@@ -251,7 +253,7 @@ impl World {
             self.feedback.words().iter().flat_map(|w| w.to_be_bytes()).collect();
         let mut space = [0; 600];
         let report = Report {
-            reason: Reason::Regular,
+            reason: ReportReason::Regular,
             highest,
             echo: self.echo,
             delay: 0,
@@ -282,7 +284,7 @@ impl World {
             while self.server.write(id, &[7; 65_536]).is_ok_and(|n| n > 0) {}
             self.flush();
             while let Some(event) = self.server.event() {
-                if let Event::Closed(Closed::Fault { code, why }) = event {
+                if let ConnectionEvent::Closed(Closed::Fault { code, why }) = event {
                     self.fault = Some((code, why));
                 }
             }

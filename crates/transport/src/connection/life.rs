@@ -6,7 +6,7 @@ use narrows_base::{Duration, Time};
 /// The life of a connection, from open to over.
 #[derive(Debug)]
 pub(super) struct Life {
-    pub phase: Phase,
+    pub phase: LifePhase,
     /// The reason for the end, until it is reported. Then `ended` is set, and no event follows.
     pub closed: Option<Closed>,
     pub ended: bool,
@@ -16,7 +16,7 @@ pub(super) struct Life {
 
 /// The state of a connection.
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(super) enum LifePhase {
     Open,
     /// CLOSE was sent. It is repeated if the peer keeps sending.
     Closing {
@@ -38,37 +38,37 @@ impl Life {
     /// An open connection.
     pub fn new(reset_token: Option<[u8; 16]>) -> Life {
         let reset_token = reset_token.map(Box::new);
-        Life { phase: Phase::Open, closed: None, ended: false, reset_token }
+        Life { phase: LifePhase::Open, closed: None, ended: false, reset_token }
     }
     pub fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open)
+        matches!(self.phase, LifePhase::Open)
     }
     /// Ends the connection at once, without CLOSE.
     pub fn vanish(&mut self, closed: Closed) {
         if self.is_open() {
             self.closed = Some(closed);
         }
-        self.phase = Phase::Over;
+        self.phase = LifePhase::Over;
     }
     /// Schedules another CLOSE after an authentic packet that arrived too late. The interval between CLOSEs doubles
     /// each time.
     pub fn on_late_packet(&mut self) {
-        if let Phase::Closing { say, .. } = &mut self.phase {
+        if let LifePhase::Closing { say, .. } = &mut self.phase {
             *say = true;
         }
     }
     pub fn next_timeout(&self) -> Time {
         match &self.phase {
-            Phase::Closing { say: true, next, until, .. } => *next.min(until),
-            Phase::Closing { until, .. } | Phase::Draining { until } => *until,
-            Phase::Open | Phase::Over => Time::NEVER,
+            LifePhase::Closing { say: true, next, until, .. } => *next.min(until),
+            LifePhase::Closing { until, .. } | LifePhase::Draining { until } => *until,
+            LifePhase::Open | LifePhase::Over => Time::NEVER,
         }
     }
     pub fn on_timeout(&mut self, now: Time) {
-        if let Phase::Closing { until, .. } | Phase::Draining { until } = self.phase
+        if let LifePhase::Closing { until, .. } | LifePhase::Draining { until } = self.phase
             && now >= until
         {
-            self.phase = Phase::Over;
+            self.phase = LifePhase::Over;
         }
     }
     /// The reason for the end, once.

@@ -170,7 +170,7 @@ fn a_leap_of_the_clock_does_not_rule_the_timers() {
         pair.client.write(id, &[1; 100_000]).unwrap();
         pair.run_for(0.5);
         for side in [Side::Client, Side::Server] {
-            let timeout = pair.end(side).path.sender.probe_timeout();
+            let timeout = pair.end(side).path.sender.pto();
             assert!(timeout < Duration::from_secs(1), "{protocol}, {busy}, {side:?}: {timeout:?}");
             let srtt = pair.end(side).stats().srtt;
             assert!(srtt < Duration::from_millis(200), "{protocol}, {busy}, {side:?}: {srtt:?}");
@@ -194,7 +194,7 @@ fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
     pair.net.delay = Net::good().delay;
     pair.run_for(0.5);
     assert!(pair.client.stats().rtt_sum > Duration::from_secs(60), "reports came late");
-    let timeout = pair.client.path.sender.probe_timeout();
+    let timeout = pair.client.path.sender.pto();
     assert!(timeout <= Duration::from_secs(10), "{timeout:?}");
 }
 

@@ -24,7 +24,7 @@ fn net(loss: f64) -> Net {
 }
 
 /// A client's stream: parts to send, each of which gets a response.
-struct Asked {
+struct ClientStream {
     id: u64,
     /// Bytes of a part, number of parts, and how many may be sent before a response.
     piece: usize,
@@ -37,10 +37,10 @@ struct Asked {
     heard: usize,
 }
 
-impl Asked {
-    fn open(pair: &mut Pair, piece: usize, sent_frames: usize, ahead: usize) -> Asked {
+impl ClientStream {
+    fn open(pair: &mut Pair, piece: usize, sent_frames: usize, ahead: usize) -> ClientStream {
         let id = pair.client.open(false).unwrap();
-        Asked { id, piece, sent_frames, ahead, written: 0, read: 0, answers: 0, heard: 0 }
+        ClientStream { id, piece, sent_frames, ahead, written: 0, read: 0, answers: 0, heard: 0 }
     }
 
     /// Reads and writes at both ends. Returns whether all responses arrived.
@@ -71,7 +71,7 @@ impl Asked {
 }
 
 /// Runs all streams at the same time. Returns the duration in round trips.
-fn all(pair: &mut Pair, mut streams: Vec<Asked>) -> f64 {
+fn all(pair: &mut Pair, mut streams: Vec<ClientStream>) -> f64 {
     let (start, until) = (pair.now, pair.now + Duration::from_secs_f64(120.0));
     let done = pair.run(until, |pair| {
         let open = streams.iter_mut().map(|s| usize::from(!s.step(pair)));
@@ -89,15 +89,15 @@ fn round_trips(now: Time, start: Time) -> f64 {
 fn both(loss: f64, seed: u64, ahead: usize) -> (f64, f64) {
     let fresh = || Pair::new(&config("rrtp"), net(loss), seed);
     let mut pair = fresh();
-    let asked = vec![Asked::open(&mut pair, QUESTION, 1, 1)];
+    let asked = vec![ClientStream::open(&mut pair, QUESTION, 1, 1)];
     let one = all(&mut pair, asked) + {
-        let file = vec![Asked::open(&mut pair, FILES * FILE, 1, 1)];
+        let file = vec![ClientStream::open(&mut pair, FILES * FILE, 1, 1)];
         all(&mut pair, file)
     };
     let mut pair = fresh();
-    let asked = vec![Asked::open(&mut pair, QUESTION, 1, 1)];
+    let asked = vec![ClientStream::open(&mut pair, QUESTION, 1, 1)];
     let many = all(&mut pair, asked) + {
-        let each = |_| Asked::open(&mut pair, FILE, FILES / STREAMS, ahead);
+        let each = |_| ClientStream::open(&mut pair, FILE, FILES / STREAMS, ahead);
         let files = (0..STREAMS).map(each).collect();
         all(&mut pair, files)
     };

@@ -68,7 +68,7 @@ impl MessageLimits {
 
 /// Messages to send.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct MessageOutbox {
     /// Waiting messages with their expiry times.
     pub waiting: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
@@ -78,7 +78,7 @@ pub(super) struct Outbox {
     pub expired: u64,
 }
 
-impl Outbox {
+impl MessageOutbox {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn old_messages_expire_and_the_newest_can_go_first() {
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        let mut out = Outbox::default();
+        let mut out = MessageOutbox::default();
         assert!(out.push(at(0), b"a", Duration::from_millis(10)));
         assert!(out.push(at(1), b"b", Duration::ZERO));
         assert!(out.push(at(2), b"c", Duration::from_millis(100)));

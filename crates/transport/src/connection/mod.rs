@@ -44,15 +44,15 @@ mod traffic;
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
 pub use config::ConnectionConfig;
-pub use early::{Early, EarlyData};
-pub use event::{Closed, Event, Stats, Transmit};
+pub use early::{EarlyData, EarlyExchange};
+pub use event::{Closed, ConnectionEvent, Stats, Transmit};
 pub use messages::{MessageError, ReceivedMessage};
 pub use new_connection::NewConnection;
 
 use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig};
 use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
-use crate::streams::{Limits, Side, Streams};
+use crate::streams::{FlowControlLimits, Side, Streams};
 use announced::{Protocols, receiving};
 use application::Agreement;
 use early::EarlyState;
@@ -63,14 +63,14 @@ use narrows_base::{Duration, RandomKey, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer, Token};
-use nonces::{Received, SentNonces};
+use nonces::{ReceivedNonces, SentNonces};
 use outgoing_token::OutgoingToken;
 use path::{Mtu, Path, PeerAddress};
 use payload::{ConnectionPayload, UDP_OVERHEAD, USUAL_DATAGRAM};
 use repair::Repairs;
 use report_frame::PeerClock;
 use timeouts::Timeouts;
-use traffic::Traffic;
+use traffic::TrafficCounters;
 
 /// Lower limit on the datagram size, even if a peer sets a smaller one.
 const MIN_DATAGRAM: u16 = 512;
@@ -84,13 +84,13 @@ pub struct Connection {
     sealer: Sealer,
     opener: Opener,
     nonces: SentNonces,
-    receiver: PacketReceiver<Received>,
+    receiver: PacketReceiver<ReceivedNonces>,
     peer_clock: PeerClock,
     inbox: Inbox,
     message_limits: MessageLimits,
     life: Life,
     timeouts: Timeouts,
-    traffic: Traffic,
+    traffic: TrafficCounters,
     ecn: EcnField,
     protocols: Box<Protocols>,
     agreement: Box<Agreement>,
@@ -146,7 +146,7 @@ impl Connection {
             // The cast from a float saturates.
             streams.on_known_path((rate.as_bps() as f64 / 8.0 * rtt.as_secs_f64()) as usize);
         }
-        streams.peer_permits(Limits {
+        streams.peer_permits(FlowControlLimits {
             data: peers.max_data,
             stream: peers.max_stream,
             both: peers.max_streams_both,
@@ -200,10 +200,10 @@ impl Connection {
             },
             life: Life::new(peers.reset_token),
             timeouts: Timeouts::new(now, idle_timeout, config.keep_alive),
-            traffic: Traffic {
+            traffic: TrafficCounters {
                 before_first_ack: side == Side::Server,
                 without_syn,
-                ..Traffic::default()
+                ..TrafficCounters::default()
             },
             ecn: EcnField { is_on: endpoint.ecn, by_application: None },
             protocols: Box::new(Protocols {

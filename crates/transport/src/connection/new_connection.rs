@@ -1,6 +1,6 @@
 //! Inputs of a new connection after its handshake.
 
-use super::{ConnectionConfig, Early};
+use super::{ConnectionConfig, EarlyExchange};
 use crate::streams::Side;
 use narrows_base::Duration;
 use narrows_wire::{Established, Params, Token};
@@ -25,7 +25,7 @@ pub struct NewConnection<'a> {
     /// A server: the address token for the client's next handshake.
     pub token: Option<Token>,
     /// Early data of the first packet, if any.
-    pub early: Option<Early<'a>>,
+    pub early: Option<EarlyExchange<'a>>,
     /// Random bytes for this connection only.
     pub seed: [u8; 32],
 }

@@ -140,7 +140,7 @@ impl SentNonces {
 
 /// The received packet numbers and their nonces.
 #[derive(Debug, Default)]
-pub(super) struct Received {
+pub(super) struct ReceivedNonces {
     seen: Ranges,
     /// Nonces of the packets in `seen`, in ascending order of numbers.
     nonces: VecDeque<u8>,
@@ -148,7 +148,7 @@ pub(super) struct Received {
     sum: u8,
 }
 
-impl ReceivedNumbers for Received {
+impl ReceivedNumbers for ReceivedNonces {
     type Nonce = u8;
 
     #[inline]
@@ -185,7 +185,7 @@ impl ReceivedNumbers for Received {
     }
 }
 
-impl Received {
+impl ReceivedNonces {
     /// Number of received packets with higher numbers.
     #[inline]
     fn count_above(&self, number: u64) -> usize {

@@ -21,7 +21,7 @@ proptest! {
         steps in prop::collection::vec((0u64..40, any::<u8>(), prop::option::weighted(0.1, 0u64..60)), 1..200),
         jump in 0u64..1 << 50,
     ) {
-        let (mut received, mut model) = (Received::default(), BTreeMap::new());
+        let (mut received, mut model) = (ReceivedNonces::default(), BTreeMap::new());
         let mut floor = 0;
         for (at, (number, nonce, forget)) in steps.into_iter().enumerate() {
             let number = number + at as u64 / 4 + if at > 100 { jump } else { 0 };
@@ -75,7 +75,7 @@ proptest! {
 /// The numbers jump, or no outcome ever becomes known.
 #[test]
 fn memory_follows_what_came_and_is_bounded() {
-    let mut received = Received::default();
+    let mut received = ReceivedNonces::default();
     for number in [0, 1 << 40, 1 << 60] {
         received.insert(number, 1);
         assert!(received.memory() < 400, "{}", received.memory());
@@ -144,7 +144,7 @@ fn an_idle_connection_keeps_little() {
 #[test]
 fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_outcome() {
     let now = Time::from_secs_f64(1.0);
-    let mut receiver = PacketReceiver::<Received>::new(&RECEIVER, None, None);
+    let mut receiver = PacketReceiver::<ReceivedNonces>::new(&RECEIVER, None, None);
     for (number, least_unacked, nonce) in
         [(0, 0, 1), (10, 10, 2), (12, 10, 4), (3, 0, 8), (11, 0, 16)]
     {

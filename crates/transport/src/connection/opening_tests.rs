@@ -2,7 +2,7 @@
 
 use super::ConnectionConfig;
 use super::pair_tests::{Net, Pair, config};
-use crate::streams::{Limits, Side};
+use crate::streams::{FlowControlLimits, Side};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::{HintSource, PathHints};
 
@@ -24,7 +24,7 @@ fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSourc
     let config = ConnectionConfig {
         hints: if source.is_some() { hints } else { PathHints::default() },
         hint_source: source.unwrap_or_default(),
-        limits: Limits { data: 1 << 26, stream: 1 << 26, both: 16, one_way: 16 },
+        limits: FlowControlLimits { data: 1 << 26, stream: 1 << 26, both: 16, one_way: 16 },
         send_buffer: 1 << 24,
         turn_bytes: 0,
         ..config("rrtp")

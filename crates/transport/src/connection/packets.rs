@@ -29,7 +29,7 @@ impl Connection {
             let size = self.transmit_close(now, buffer)?;
             return Some(self.one(self.path.address.remote(), size, false));
         }
-        let timeout = self.path.sender.probe_timeout();
+        let timeout = self.path.sender.pto();
         if let Some((to, path_frame)) = self.path.address.path_frame(now, PATH_FRAME_BYTES, timeout)
         {
             let frame = match path_frame {
@@ -312,7 +312,7 @@ impl Connection {
             self.nonces.on_sealed(number, receipt_nonce(datagram));
             let (next, least_unacked) =
                 (self.path.sender.next_number(), self.path.sender.least_unacked());
-            self.nonces.forget(self.path.sender.lowest_concern(), next, least_unacked);
+            self.nonces.forget(self.path.sender.smallest_tracked(), next, least_unacked);
         }
         sealed.is_ok()
     }

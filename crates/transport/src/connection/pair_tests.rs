@@ -2,13 +2,13 @@
 //! queue, an MTU, seeded loss, duplicates, reordering, outages and a change of address.
 
 use super::repair_tests::Losses;
-use super::{Connection, ConnectionConfig, Event};
+use super::{Connection, ConnectionConfig, ConnectionEvent};
 use crate::endpoint::NewConnection;
-use crate::streams::{Limits, Read, Side, StreamEvent};
+use crate::streams::{FlowControlLimits, Read, Side, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{
     ClientHandshake, ConnectionId, CookieSecrets, Established, Hello, Params, ServerHandshake,
     StaticKey, Suite, VERSION,
@@ -76,7 +76,7 @@ pub(crate) struct Pair {
     pub old_at: Option<SocketAddr>,
     /// No packet passes before this time.
     pub outage_until: Time,
-    pub events: Vec<(Side, Event)>,
+    pub events: Vec<(Side, ConnectionEvent)>,
     /// Packets sent: time, side, UDP payload, datagrams in the call.
     pub log: Vec<(Time, Side, usize, usize)>,
     /// Copies of sent packets, to be replayed.
@@ -106,7 +106,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         first_datagram: 1200,
         idle_timeout: Duration::from_secs(60),
         keep_alive: Duration::ZERO,
-        limits: Limits { data: 1 << 22, stream: 1 << 21, both: 16, one_way: 16 },
+        limits: FlowControlLimits { data: 1 << 22, stream: 1 << 21, both: 16, one_way: 16 },
         send_buffer: 1 << 20,
         turn_bytes: 0,
         max_message: 1400,
@@ -145,11 +145,13 @@ pub(crate) fn keys(
     let cookie = CookieSecrets::new(&[7; 32]).create(at, address, &nonce, VERSION);
     let key = |n| StaticKey::new([n; 32]).unwrap();
     let mut c = ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(1), [3; 32]).unwrap();
-    let Ok(Packet::Start(start)) = Packet::read(c.start()) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(c.start()) else { panic!("no START") };
     let mut s = ServerHandshake::new(&start, &key(2), [4; 32], &hello(2, server)).unwrap();
-    let Ok(Packet::StartEcho(echo)) = Packet::read(s.start_echo()) else { panic!("no echo") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(s.start_echo()) else {
+        panic!("no echo")
+    };
     let (ours, finish) = c.on_start_echo(&echo, &hello(1, client), |_| true).unwrap();
-    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let Ok(ParsedPacket::Finish(finish)) = ParsedPacket::read(&finish) else { panic!("no FINISH") };
     let _: packet::Finish<'_> = finish;
     (ours, s.on_finish(&finish).unwrap())
 }
@@ -398,11 +400,11 @@ impl Pair {
     }
     pub fn closed(&self, side: Side) -> Option<&super::Closed> {
         self.events.iter().rev().find_map(|(s, e)| match e {
-            Event::Closed(c) if *s == side => Some(c),
+            ConnectionEvent::Closed(c) if *s == side => Some(c),
             _ => None,
         })
     }
     pub fn saw(&self, side: Side, wanted: StreamEvent) -> bool {
-        self.events.contains(&(side, Event::Stream(wanted)))
+        self.events.contains(&(side, ConnectionEvent::Stream(wanted)))
     }
 }

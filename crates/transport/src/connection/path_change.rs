@@ -62,7 +62,7 @@ impl Connection {
 
     /// Resets the congestion state in both directions, unless the last reset was too recent. Returns whether it did.
     fn renew_path(&mut self, now: Time, first: u64) -> bool {
-        if !self.path.changes.may_reset(now, self.path.sender.probe_timeout()) {
+        if !self.path.changes.may_reset(now, self.path.sender.pto()) {
             return false;
         }
         // The hints were those of the old path.

@@ -1,7 +1,7 @@
 //! A new path starts with a new congestion state at both ends.
 
 use super::pair_tests::{Net, Pair, config};
-use super::{Connection, ConnectionConfig, Event};
+use super::{Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::{Read, Side};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::BTreeMap;
@@ -48,7 +48,8 @@ impl Download {
         self.pair.events.clear();
         let until = self.pair.now + Duration::from_secs(20);
         let there = self.pair.client_at;
-        let moved = self.run(until, |p| p.events.contains(&(Side::Server, Event::Moved(there))));
+        let moved =
+            self.run(until, |p| p.events.contains(&(Side::Server, ConnectionEvent::Moved(there))));
         assert!(moved, "{to}");
     }
 }
@@ -199,10 +200,10 @@ fn a_path_that_changes_all_the_time_is_no_new_one_each_time() {
     d.run_for(2.0);
     let mut begun = 0;
     for times in 1..=500 {
-        let before = d.pair.server.path.sender.flight();
+        let before = d.pair.server.path.sender.packets_in_flight();
         let (now, next) = (d.pair.now, d.pair.server.receiver.next_number());
         d.pair.server.on_new_path(now, times, next);
-        begun += u32::from(before > 0 && d.pair.server.path.sender.flight() == 0);
+        begun += u32::from(before > 0 && d.pair.server.path.sender.packets_in_flight() == 0);
         d.run_for(0.01);
     }
     assert!((2..=5).contains(&begun), "{begun} in 5 s");

@@ -1,6 +1,6 @@
 //! The payload of a connection's packets, as the packet sender sees it.
 
-use super::messages::Outbox;
+use super::messages::MessageOutbox;
 use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::SHORT_PROBE_BYTES;
 use crate::streams::{SentFrame, Streams};
@@ -62,7 +62,7 @@ impl SentFrames {
 #[derive(Debug)]
 pub(super) struct ConnectionPayload {
     pub streams: Streams,
-    pub messages: Outbox,
+    pub messages: MessageOutbox,
     /// Whether a PING must be sent.
     pub ping: bool,
     /// The token for the client's next handshake, until it is acknowledged.
@@ -79,7 +79,7 @@ impl ConnectionPayload {
     pub fn new(streams: Streams) -> ConnectionPayload {
         ConnectionPayload {
             streams,
-            messages: Outbox::default(),
+            messages: MessageOutbox::default(),
             ping: true,
             token: None,
             bytes_arrived: 0,

@@ -22,14 +22,14 @@ const CE: u8 = 3;
 /// The peer's announcements in one packet: its protocol and its application protocol. Every packet with streams,
 /// messages or a PING carries them while they are pending, except MTU probes and short probes, which have no space.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Said {
+pub(super) struct PeerAnnouncements {
     is_probe: bool,
     carries: bool,
     is_named: bool,
     has_application: bool,
 }
 
-impl Said {
+impl PeerAnnouncements {
     /// Adds one frame of a datagram of `size` bytes.
     #[inline]
     pub fn note(&mut self, frame: &Frame<'_>, size: usize) {
@@ -71,7 +71,7 @@ impl Connection {
             return true;
         };
         let (mut ack_eliciting, mut uncounted) = (false, 0);
-        let (mut said, mut repair) = (Said::default(), None);
+        let (mut said, mut repair) = (PeerAnnouncements::default(), None);
         let was_rebuilt =
             self.repairs.as_ref().is_some_and(|r| r.incoming.was_rebuilt(opened.number));
         let bytes = frames.bytes();
@@ -130,7 +130,7 @@ impl Connection {
     }
 
     /// Evaluates the announcements after all frames of a packet were read.
-    pub(super) fn on_said(&mut self, now: Time, said: &Said) {
+    pub(super) fn on_said(&mut self, now: Time, said: &PeerAnnouncements) {
         if said.carries && !said.is_probe {
             if !said.is_named {
                 // The peer sends with the protocol in its parameters.
@@ -194,7 +194,7 @@ impl Connection {
         if proof == Proof::Wrong {
             return self.fault(now, 1, "a report of packets that did not arrive");
         }
-        if !self.path.sender.concerns(report.highest) {
+        if !self.path.sender.is_relevant(report.highest) {
             return;
         }
         if proof == Proof::Forgotten {
@@ -212,7 +212,7 @@ impl Connection {
             elapsed.max(Duration::from_micros(1))
         };
         let ack_report = AckReport {
-            highest: report.highest,
+            largest_acked: report.highest,
             rtt,
             forward: ForwardTime::between(report.echo, stamp, report.delay),
             marks: (report.marks.unwrap_or(0) % u64::from(MARKS)) as u32,

@@ -1,24 +1,24 @@
 //! Encoding of REPORT frames, which are `rrtp`'s ACKs. `packet_receiver` decides their content and timing.
 
-use super::nonces::Received;
+use super::nonces::ReceivedNonces;
 use crate::packet_receiver::PacketReceiver;
 use narrows_base::Time;
 use narrows_congestion::Feedback;
 use narrows_wire::frame::Frame;
 use narrows_wire::report::{self, MAX_RUNS};
-use narrows_wire::{FrameWriter, Reason, Report, prelude};
+use narrows_wire::{FrameWriter, Report, ReportReason, prelude};
 
 /// Writes a report if packets arrived and the report fits. Returns whether it did.
 pub(super) fn write(
-    receiver: &mut PacketReceiver<Received>,
+    receiver: &mut PacketReceiver<ReceivedNonces>,
     now: Time,
     writer: &mut FrameWriter<'_>,
 ) -> bool {
     let reason = match receiver.missing(MAX_RUNS) {
-        0 if receiver.is_cumulative() => Reason::Cumulative,
-        0 => Reason::Regular,
-        1 => Reason::Missing,
-        _ => Reason::Selective,
+        0 if receiver.is_cumulative() => ReportReason::Cumulative,
+        0 => ReportReason::Regular,
+        1 => ReportReason::Missing,
+        _ => ReportReason::Selective,
     };
     let Some(fields) = receiver.report(now, |_| MAX_RUNS) else { return false };
     let mut bytes = [0; 16 * MAX_RUNS + 4];

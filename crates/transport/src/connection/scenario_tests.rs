@@ -1,7 +1,7 @@
 //! Properties of a connection, over the small network of `pair_tests`.
 
 use super::pair_tests::{Net, Pair, config};
-use super::{Closed, Connection, Event, MessageError};
+use super::{Closed, Connection, ConnectionEvent, MessageError};
 use crate::streams::{Read, Side, StreamEvent};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
@@ -219,7 +219,7 @@ fn the_connection_follows_the_client_to_a_new_address() {
         pair.transfer(Side::Client, 1000, 5.0).unwrap();
         pair.run_for(0.2);
         assert_eq!(pair.server.remote(), there);
-        assert!(pair.events.contains(&(Side::Server, Event::Moved(there))));
+        assert!(pair.events.contains(&(Side::Server, ConnectionEvent::Moved(there))));
         assert!(pair.transfer(Side::Server, 300_000, 10.0).unwrap() < Duration::from_secs(2));
     }
 }
@@ -263,7 +263,7 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     }
     pair.run_for(0.2);
     assert_eq!(pair.server.receive_message().as_deref(), Some(&[0; 1000][..]));
-    assert!(pair.events.contains(&(Side::Server, Event::Message)));
+    assert!(pair.events.contains(&(Side::Server, ConnectionEvent::Message)));
     // During an outage sent messages are lost and waiting ones expire. No message arrives late.
     while pair.server.receive_message().is_some() {}
     let now = pair.now;

@@ -139,7 +139,7 @@ fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
 /// Lost MTU probes are no gaps for the receiver side and the loss classifier.
 #[test]
 fn probes_that_get_lost_are_no_holes() {
-    let Told { numbers, missing } = told(Net { mtu: 1300, ..clean(0.0) }, 1);
+    let SeenNumbers { numbers, missing } = told(Net { mtu: 1300, ..clean(0.0) }, 1);
     assert!(numbers.len() > 700 && numbers.iter().copied().eq(0..numbers.len() as u64));
     assert_eq!(missing, 0);
 }
@@ -159,20 +159,20 @@ fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     pair.run_for(1.0);
     pair.drop_short = None;
     pair.transfer(Side::Client, 100_000, 60.0).unwrap();
-    let Told { numbers, missing } = std::mem::take(&mut *spy.0.lock().unwrap());
+    let SeenNumbers { numbers, missing } = std::mem::take(&mut *spy.0.lock().unwrap());
     assert!(numbers.len() > 70 && numbers.iter().copied().eq(0..numbers.len() as u64));
     assert_eq!(missing, 0);
 }
 
 /// Arrivals and missing numbers seen by a receiver side and a loss classifier.
 #[derive(Default)]
-struct Told {
+struct SeenNumbers {
     numbers: Vec<u64>,
     missing: u64,
 }
 
 #[derive(Clone, Default)]
-struct Spy(Arc<Mutex<Told>>);
+struct Spy(Arc<Mutex<SeenNumbers>>);
 
 impl ReceiverSide for Spy {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
@@ -192,7 +192,7 @@ impl LossClassifier for Spy {
 }
 
 /// Arrivals seen by the server's receiver side and loss classifier while either end sends.
-fn told(net: Net, seed: u64) -> Told {
+fn told(net: Net, seed: u64) -> SeenNumbers {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();
     let tracker = LossTracker::new(Box::new(spy.clone()));
@@ -205,7 +205,7 @@ fn told(net: Net, seed: u64) -> Told {
 
 #[test]
 fn a_receiver_half_and_a_rule_see_no_holes() {
-    let Told { numbers, missing } = told(clean(0.0), 1);
+    let SeenNumbers { numbers, missing } = told(clean(0.0), 1);
     assert!(numbers.len() > 700 && numbers.iter().copied().eq(0..numbers.len() as u64));
     assert_eq!(missing, 0);
 }

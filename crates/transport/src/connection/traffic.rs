@@ -14,7 +14,7 @@ const SERVERS_HANDSHAKE: u64 = 57 + 240;
 
 /// Counters of datagrams and of bytes of UDP payload.
 #[derive(Debug, Default)]
-pub(super) struct Traffic {
+pub(super) struct TrafficCounters {
     pub datagrams_sent: u64,
     pub bytes_sent: u64,
     /// Bytes of authentic packets.
@@ -29,7 +29,7 @@ pub(super) struct Traffic {
     pub without_syn: bool,
 }
 
-impl Traffic {
+impl TrafficCounters {
     /// Counts a sent datagram of `size` bytes.
     pub fn on_sent(&mut self, size: usize) {
         self.datagrams_sent += 1;

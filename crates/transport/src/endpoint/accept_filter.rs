@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// A client with a complete handshake, before the server accepts it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Incoming<'a> {
+pub struct IncomingClient<'a> {
     /// Its validated address.
     pub remote: SocketAddr,
     /// Its static key, proven in the handshake. A client without an identity uses a key for one connection only.
@@ -42,38 +42,38 @@ pub trait AcceptFilter: Send + Sync {
         true
     }
     /// Decides on a client that has proven its key, before it takes a connection's place.
-    fn decide(&self, client: &Incoming<'_>) -> Decision;
+    fn decide(&self, client: &IncomingClient<'_>) -> Decision;
 }
 
 /// A filter for complete handshakes only.
-impl<F: Fn(&Incoming<'_>) -> Decision + Send + Sync> AcceptFilter for F {
-    fn decide(&self, client: &Incoming<'_>) -> Decision {
+impl<F: Fn(&IncomingClient<'_>) -> Decision + Send + Sync> AcceptFilter for F {
+    fn decide(&self, client: &IncomingClient<'_>) -> Decision {
         self(client)
     }
 }
 
 /// The filter of an endpoint, or no filter.
 #[derive(Clone, Default)]
-pub struct Filter(Option<Arc<dyn AcceptFilter>>);
+pub struct ClientFilter(Option<Arc<dyn AcceptFilter>>);
 
-impl Filter {
+impl ClientFilter {
     /// A filter that calls `filter`.
-    pub fn new(filter: impl AcceptFilter + 'static) -> Filter {
-        Filter(Some(Arc::new(filter)))
+    pub fn new(filter: impl AcceptFilter + 'static) -> ClientFilter {
+        ClientFilter(Some(Arc::new(filter)))
     }
     pub(super) fn answers(&self, remote: SocketAddr) -> bool {
         self.0.as_ref().is_none_or(|filter| {
             catch_unwind(AssertUnwindSafe(|| filter.answers(remote))).unwrap_or(false)
         })
     }
-    pub(super) fn decide(&self, client: &Incoming<'_>) -> Decision {
+    pub(super) fn decide(&self, client: &IncomingClient<'_>) -> Decision {
         self.0.as_ref().map_or(Decision::Accept, |filter| {
             catch_unwind(AssertUnwindSafe(|| filter.decide(client))).unwrap_or(Decision::Ignore)
         })
     }
 }
 
-impl fmt::Debug for Filter {
+impl fmt::Debug for ClientFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Filter" } else { "no filter" })
     }

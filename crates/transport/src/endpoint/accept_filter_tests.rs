@@ -1,21 +1,23 @@
 //! An application's filter decides which clients may connect.
 
-use super::stub::{CLIENT, Net, SERVER, StubConnection, config, connection, key, random};
-use super::{AcceptFilter, Clients, Connections, Decision, EndpointConfig, Filter, Incoming};
+use super::stub::{CLIENT, SERVER, StubConnection, StubNetwork, config, connection, key, random};
+use super::{
+    AcceptFilter, ClientFilter, Clients, Connections, Decision, EndpointConfig, IncomingClient,
+};
 use super::{EndpointLimits, ServerKey};
 use crate::connection::{Closed, ConnectionConfig};
 use narrows_base::Duration;
 use narrows_wire::ApplicationProtocols;
 use std::net::SocketAddr;
 
-fn knocks(filter: Filter) -> Net<StubConnection> {
-    let mut net = Net::pair(3);
+fn knocks(filter: ClientFilter) -> StubNetwork<StubConnection> {
+    let mut net = StubNetwork::pair(3);
     let server = EndpointConfig { filter, ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));
     let now = net.now;
     // As long as a handshake lives. After that time later packets are answered as for any unknown connection.
     let patience = Duration::from_secs(10);
-    let wish = super::Connect { patience, ..super::stub::wish(SERVER, ServerKey::Any) };
+    let wish = super::ConnectRequest { patience, ..super::stub::wish(SERVER, ServerKey::Any) };
     net.at(CLIENT).connect(now, wish).unwrap();
     net.run_for(9.0);
     net
@@ -23,7 +25,7 @@ fn knocks(filter: Filter) -> Net<StubConnection> {
 
 #[test]
 fn who_is_refused_learns_why_and_takes_no_place() {
-    let mut net = knocks(Filter::new(|client: &Incoming<'_>| {
+    let mut net = knocks(ClientFilter::new(|client: &IncomingClient<'_>| {
         assert_eq!((client.key, client.is_listed), (key(1).public(), false));
         assert_eq!(client.remote, CLIENT.parse().unwrap());
         Decision::Refuse(format!("no {}", "x".repeat(500)))
@@ -43,7 +45,7 @@ fn who_is_refused_learns_why_and_takes_no_place() {
 #[test]
 fn who_is_ignored_gets_no_answer_to_its_finish() {
     for panics in [false, true] {
-        let mut net = knocks(Filter::new(move |_: &Incoming<'_>| {
+        let mut net = knocks(ClientFilter::new(move |_: &IncomingClient<'_>| {
             assert!(!panics, "the filter's own fault");
             Decision::Ignore
         }));
@@ -63,16 +65,16 @@ impl AcceptFilter for NotFrom {
     fn answers(&self, remote: SocketAddr) -> bool {
         remote.ip() != self.0.ip()
     }
-    fn decide(&self, _: &Incoming<'_>) -> Decision {
+    fn decide(&self, _: &IncomingClient<'_>) -> Decision {
         Decision::Accept
     }
 }
 
 #[test]
 fn an_address_that_gets_no_answer_finds_no_server() {
-    let net = knocks(Filter::new(NotFrom(CLIENT.parse().unwrap())));
+    let net = knocks(ClientFilter::new(NotFrom(CLIENT.parse().unwrap())));
     assert!(net.seen.iter().all(|s| s.0 != SERVER.parse().unwrap()), "not even a cookie");
-    let net = knocks(Filter::new(NotFrom("192.0.2.200:1".parse().unwrap())));
+    let net = knocks(ClientFilter::new(NotFrom("192.0.2.200:1".parse().unwrap())));
     assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
 }
 
@@ -82,9 +84,9 @@ fn an_address_that_gets_no_answer_finds_no_server() {
 fn the_filter_is_the_last_before_the_place_is_taken() {
     let applications = ApplicationProtocols::new(["chat"]).unwrap();
     let both = ConnectionConfig { applications, ..connection() };
-    let mut net: Net<StubConnection> = Net::pair(4);
+    let mut net: StubNetwork<StubConnection> = StubNetwork::pair(4);
     let limits = EndpointLimits { connections_of_source: 1, ..EndpointLimits::new(1) };
-    let filter = Filter::new(|client: &Incoming<'_>| match client.application {
+    let filter = ClientFilter::new(|client: &IncomingClient<'_>| match client.application {
         Some("chat") if client.key == key(1).public() => Decision::Accept,
         _ => Decision::Refuse("not you".into()),
     });
@@ -97,7 +99,9 @@ fn the_filter_is_the_last_before_the_place_is_taken() {
     for at in [CLIENT, second] {
         let now = net.now;
         let wish = super::stub::wish(SERVER, ServerKey::Any);
-        net.at(at).connect(now, super::Connect { connection: both.clone(), ..wish }).unwrap();
+        net.at(at)
+            .connect(now, super::ConnectRequest { connection: both.clone(), ..wish })
+            .unwrap();
         net.run_for(5.0);
     }
     let refused = Closed::ByPeer { code: 4, reason: "not you".into() };

@@ -2,11 +2,11 @@
 
 use super::accepting::{Accepting, StartProof};
 use super::admission::{BUSY, NOT_LISTED};
-use super::connection_state::{ConnectionState, Live};
+use super::connection_state::{ConnectionState, LiveConnection};
 use super::connections::Connections;
 use super::managed::ManagedConnection;
-use super::share::Client;
-use super::{Decision, Incoming};
+use super::share::CountedClient;
+use super::{Decision, IncomingClient};
 use crate::connection::{NO_COMMON_PROTOCOL, NewConnection, UNKNOWN_PROTOCOL, refusal};
 use crate::streams::Side;
 use narrows_base::Time;
@@ -19,9 +19,9 @@ use std::net::SocketAddr;
 const MAX_REFUSAL: usize = 128;
 
 /// Result of the check of a client.
-pub(super) enum Verdict {
+pub(super) enum ClientVerdict {
     /// Its connection begins if there is a place.
-    Accept(Client),
+    Accept(CountedClient),
     /// It gets this CLOSE.
     Refuse(u64, Cow<'static, str>),
     /// It gets no reply.
@@ -37,30 +37,35 @@ fn bounded(mut reason: String) -> String {
 
 impl<C: ManagedConnection> Connections<C> {
     /// Checks whether a client with this key and these parameters may connect.
-    pub(super) fn judge(&self, from: SocketAddr, key: &PublicKey, params: &Params) -> Verdict {
+    pub(super) fn judge(
+        &self,
+        from: SocketAddr,
+        key: &PublicKey,
+        params: &Params,
+    ) -> ClientVerdict {
         if !self.permits(key) {
             let (code, reason) = NOT_LISTED;
-            return Verdict::Refuse(code, reason.into());
+            return ClientVerdict::Refuse(code, reason.into());
         }
         // Version downgrade: both ends support a better version.
         if params.offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v)) {
-            return Verdict::Refuse(5, "both ends speak a better version".into());
+            return ClientVerdict::Refuse(5, "both ends speak a better version".into());
         }
         if !self.config.connection.knows(&params.controller) {
             let why = "the protocol that this client sends with is unknown here";
-            return Verdict::Refuse(UNKNOWN_PROTOCOL, why.into());
+            return ClientVerdict::Refuse(UNKNOWN_PROTOCOL, why.into());
         }
         let (spoken, offered) = (&self.config.connection.applications, &params.applications);
         let Ok(application) = spoken.agree(offered) else {
-            return Verdict::Refuse(NO_COMMON_PROTOCOL, refusal(offered, spoken).into());
+            return ClientVerdict::Refuse(NO_COMMON_PROTOCOL, refusal(offered, spoken).into());
         };
         let client = self.client(from, *key);
         let is_listed = client.is_listed;
-        let incoming = Incoming { remote: from, key, is_listed, application };
+        let incoming = IncomingClient { remote: from, key, is_listed, application };
         match self.config.filter.decide(&incoming) {
-            Decision::Refuse(reason) => Verdict::Refuse(4, bounded(reason).into()),
-            Decision::Ignore => Verdict::Ignore,
-            Decision::Accept => Verdict::Accept(client),
+            Decision::Refuse(reason) => ClientVerdict::Refuse(4, bounded(reason).into()),
+            Decision::Ignore => ClientVerdict::Ignore,
+            Decision::Accept => ClientVerdict::Accept(client),
         }
     }
 
@@ -69,20 +74,20 @@ impl<C: ManagedConnection> Connections<C> {
         let seed = self.draw();
         let Some(mut accepting) = self.take_accepting(slot) else { return };
         let verdict = match self.judge(accepting.from, &established.key, &established.peer.params) {
-            Verdict::Accept(client) if !self.make_room(now, &client) => {
+            ClientVerdict::Accept(client) if !self.make_room(now, &client) => {
                 let why = "busy: there is no room for another client now";
-                Verdict::Refuse(BUSY, why.into())
+                ClientVerdict::Refuse(BUSY, why.into())
             }
             other => other,
         };
         let client = match verdict {
-            Verdict::Accept(client) => client,
-            Verdict::Refuse(code, why) => {
+            ClientVerdict::Accept(client) => client,
+            ClientVerdict::Refuse(code, why) => {
                 accepting.refuse(now, established, code, &why);
                 self.put_back(slot, ConnectionState::Accepting(accepting));
                 return self.urge(slot);
             }
-            Verdict::Ignore => {
+            ClientVerdict::Ignore => {
                 accepting.ignore();
                 return self.put_back(slot, ConnectionState::Accepting(accepting));
             }
@@ -104,7 +109,7 @@ impl<C: ManagedConnection> Connections<C> {
             early: None,
             seed,
         };
-        match Live::begin(now, beginning, None, Some(client)) {
+        match LiveConnection::begin(now, beginning, None, Some(client)) {
             Ok(live) => {
                 self.remotes.insert((remote, slot));
                 self.count_client(&live);

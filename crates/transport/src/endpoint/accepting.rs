@@ -43,7 +43,7 @@ impl IntoIterator for Overtaken {
     }
 }
 
-enum Stage {
+enum AcceptStage {
     /// Waits for FINISH.
     Waiting(Box<ServerHandshake>),
     /// The client was refused with this sealed CLOSE.
@@ -69,7 +69,7 @@ pub(super) struct Accepting {
     pub(super) born: Time,
     /// This end's parameters, as sent to the client.
     pub(super) hello: Params,
-    stage: Stage,
+    stage: AcceptStage,
     /// Packets that arrived before FINISH.
     pub(super) overtaken: Overtaken,
     /// Whether the reply is to be sent.
@@ -95,7 +95,7 @@ impl Accepting {
             proof,
             born: now,
             hello,
-            stage: Stage::Waiting(Box::new(handshake)),
+            stage: AcceptStage::Waiting(Box::new(handshake)),
             overtaken: Overtaken::default(),
             is_wanted: true,
             answered: None,
@@ -125,15 +125,15 @@ impl Accepting {
     pub(super) fn on_start(&mut self, now: Time, from: SocketAddr, nonce: &Nonce) -> bool {
         self.from == from
             && self.nonce == *nonce
-            && matches!(self.stage, Stage::Waiting(_))
+            && matches!(self.stage, AcceptStage::Waiting(_))
             && self.want(now)
     }
 
     /// Handles a FINISH.
     pub(super) fn on_finish(&mut self, finish: &Finish<'_>) -> Result<Established, HandshakeError> {
         let read = match &mut self.stage {
-            Stage::Waiting(handshake) => handshake.on_finish(finish),
-            Stage::Refused(_) | Stage::Ignored => Err(HandshakeError::Finished),
+            AcceptStage::Waiting(handshake) => handshake.on_finish(finish),
+            AcceptStage::Refused(_) | AcceptStage::Ignored => Err(HandshakeError::Finished),
         };
         self.was_forged |= read.is_err();
         read
@@ -168,7 +168,7 @@ impl Accepting {
         if keys.sealer.seal(0, None, &mut datagram).is_err() {
             return false;
         }
-        self.stage = Stage::Refused(datagram);
+        self.stage = AcceptStage::Refused(datagram);
         self.overtaken = Overtaken::default();
         self.is_wanted = true;
         true
@@ -176,18 +176,18 @@ impl Accepting {
 
     /// Ignores the client from now on.
     pub(super) fn ignore(&mut self) {
-        self.stage = Stage::Ignored;
+        self.stage = AcceptStage::Ignored;
         (self.overtaken, self.is_wanted) = (Overtaken::default(), false);
     }
 
     /// Handles a further packet of a refused client. Returns whether CLOSE is to be sent again.
     pub(super) fn on_again(&mut self, now: Time) -> bool {
-        matches!(self.stage, Stage::Refused(_)) && self.want(now)
+        matches!(self.stage, AcceptStage::Refused(_)) && self.want(now)
     }
 
     /// Keeps a packet that arrived before FINISH, or drops it.
     pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
-        if matches!(self.stage, Stage::Waiting(_)) {
+        if matches!(self.stage, AcceptStage::Waiting(_)) {
             self.overtaken.keep(ecn, datagram);
         }
     }
@@ -199,12 +199,12 @@ impl Accepting {
         }
         self.answered = Some(now);
         Some(match &self.stage {
-            Stage::Waiting(handshake) => {
+            AcceptStage::Waiting(handshake) => {
                 self.echoes = self.echoes.saturating_add(1);
                 handshake.start_echo().to_vec()
             }
-            Stage::Refused(close) => close.clone(),
-            Stage::Ignored => return None,
+            AcceptStage::Refused(close) => close.clone(),
+            AcceptStage::Ignored => return None,
         })
     }
 }

@@ -6,12 +6,12 @@
 //! BUSY, or CLOSE 8 after its FINISH.
 
 use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
-use super::client_counts::Next;
-use super::connection_state::{ConnectionState, Live};
+use super::client_counts::EvictionOrder;
+use super::connection_state::{ConnectionState, LiveConnection};
 use super::connections::{Connections, MAX_REPLIES};
 use super::managed::ManagedConnection;
-use super::share::{Client, Holder, give_way, gives_way};
-use super::source::{Prefix, Source};
+use super::share::{CountedClient, Holder, give_way, gives_way};
+use super::source::{ClientNetwork, Prefix};
 use super::{Clients, Handle};
 use crate::connection::{Closed, ConnectionConfig};
 use narrows_base::{Duration, Time};
@@ -50,8 +50,8 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     /// The client as counted in the sharing of places.
-    pub(super) fn client(&self, from: SocketAddr, key: [u8; 32]) -> Client {
-        Client { source: Source::of(from.ip()), key, is_listed: self.lists(&key) }
+    pub(super) fn client(&self, from: SocketAddr, key: [u8; 32]) -> CountedClient {
+        CountedClient { source: ClientNetwork::of(from.ip()), key, is_listed: self.lists(&key) }
     }
 
     fn lists(&self, key: &[u8; 32]) -> bool {
@@ -100,12 +100,12 @@ impl<C: ManagedConnection> Connections<C> {
     /// Whether a client at this address can get a place, as far as is known before its key.
     pub(super) fn may_have_room(&mut self, now: Time, from: SocketAddr) -> bool {
         let is_listed = !matches!(self.config.clients, Clients::Any);
-        let newcomer = Client { is_listed, ..self.client(from, [0; 32]) };
+        let newcomer = CountedClient { is_listed, ..self.client(from, [0; 32]) };
         !matches!(self.room(now, &newcomer), Vacancy::None)
     }
 
     /// Makes room for one more connection; false if no connection may give way.
-    pub(super) fn make_room(&mut self, now: Time, newcomer: &Client) -> bool {
+    pub(super) fn make_room(&mut self, now: Time, newcomer: &CountedClient) -> bool {
         match self.room(now, newcomer) {
             Vacancy::Free => {}
             Vacancy::From(slot) => self.evict(now, slot),
@@ -115,11 +115,11 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     /// Whether a place is free without closing a connection.
-    pub(super) fn has_free_place(&mut self, now: Time, newcomer: &Client) -> bool {
+    pub(super) fn has_free_place(&mut self, now: Time, newcomer: &CountedClient) -> bool {
         matches!(self.room(now, newcomer), Vacancy::Free)
     }
 
-    fn room(&mut self, now: Time, newcomer: &Client) -> Vacancy {
+    fn room(&mut self, now: Time, newcomer: &CountedClient) -> Vacancy {
         let limits = &self.config.limits;
         let network = newcomer.source.widest();
         let here = self.counts.of(network);
@@ -135,7 +135,7 @@ impl<C: ManagedConnection> Connections<C> {
             return Vacancy::Free;
         }
         let scope = (within, newcomer.is_listed);
-        let is_old = |next: &Next| now.since(next.at) >= REMEMBERED;
+        let is_old = |next: &EvictionOrder| now.since(next.at) >= REMEMBERED;
         if self.counts.next.get(&scope).is_none_or(is_old) {
             self.counts.next.retain(|_, next| !is_old(next));
             let found = |holders: Vec<_>| {
@@ -144,7 +144,8 @@ impl<C: ManagedConnection> Connections<C> {
             };
             let mut idle = self.below(now, within, MIN_MOVING);
             let new: Vec<_> = idle.iter().filter(|h| h.is_new).map(|h| h.place).collect();
-            let mut next = Next { at: now, slots: found(idle.clone()), kept_by: MIN_MOVING };
+            let mut next =
+                EvictionOrder { at: now, slots: found(idle.clone()), kept_by: MIN_MOVING };
             // New connections had no time to move data. If they gave way before old ones that move little, the clients
             // of the old ones could displace every new client by reconnecting. New connections that move a little more
             // at once could do the same, so these may give way, too.
@@ -230,7 +231,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     /// Counts a client's new connection.
-    pub(super) fn count_client(&mut self, live: &Live<C>) {
+    pub(super) fn count_client(&mut self, live: &LiveConnection<C>) {
         if let Some(client) = &live.client {
             self.counts.enter(client);
         }
@@ -251,7 +252,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     /// Removes a connection from the counts when its slot becomes free.
-    pub(super) fn uncount_client(&mut self, live: &Live<C>) {
+    pub(super) fn uncount_client(&mut self, live: &LiveConnection<C>) {
         if let Some(client) = &live.client {
             self.counts.leave(client);
         }
@@ -260,10 +261,10 @@ impl<C: ManagedConnection> Connections<C> {
 
     /// Moves a client's connection to the counts of its new address.
     pub(super) fn recount_client(&mut self, slot: u32, to: SocketAddr) {
-        self.change_client(slot, |client| client.source = Source::of(to.ip()));
+        self.change_client(slot, |client| client.source = ClientNetwork::of(to.ip()));
     }
 
-    fn change_client(&mut self, slot: u32, change: impl FnOnce(&mut Client)) {
+    fn change_client(&mut self, slot: u32, change: impl FnOnce(&mut CountedClient)) {
         let content = self.table.get(slot).and_then(|s| s.content.as_mut());
         if let Some(ConnectionState::Live(live)) = content
             && let Some(client) = &mut live.client
@@ -280,8 +281,11 @@ impl<C: ManagedConnection> Connections<C> {
         if self.gate.half_open() < self.config.limits.handshakes {
             return;
         }
-        let anonymous =
-            |at: SocketAddr| Client { source: Source::of(at.ip()), key: [0; 32], is_listed: false };
+        let anonymous = |at: SocketAddr| CountedClient {
+            source: ClientNetwork::of(at.ip()),
+            key: [0; 32],
+            is_listed: false,
+        };
         let holders = self.table.iter().filter_map(|(place, content)| match content {
             ConnectionState::Accepting(accepting) => Some(Holder {
                 client: anonymous(accepting.from),

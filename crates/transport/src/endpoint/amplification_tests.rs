@@ -7,7 +7,7 @@ use crate::connection::ConnectionConfig;
 use crate::protocol::MakeReceiverSide;
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, ConnectionId, Cookie, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -78,13 +78,17 @@ fn longest_answer_to_start(label: usize) -> usize {
         ClientHandshake::new(Suite::Aes256Gcm, [6; 16], &Cookie::NONE, &key(1), [8; 32]).unwrap();
     ask(&mut endpoint, victim, unproven.start(), 3.0);
     let echo = ask(&mut endpoint, from, &packet::syn(VERSION, &[4; 16]), 1.0).remove(0);
-    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::SynEcho { nonce, cookie }) = ParsedPacket::read(&echo) else {
+        panic!("no echo")
+    };
     let mut client =
         ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(1), [8; 32]).unwrap();
     let start = client.start().to_vec();
     ask(&mut endpoint, victim, &start, 0.0);
     let echo = ask(&mut endpoint, from, &start, 3.0).remove(0);
-    let Ok(Packet::StartEcho(read)) = Packet::read(&echo) else { panic!("no START-ECHO") };
+    let Ok(ParsedPacket::StartEcho(read)) = ParsedPacket::read(&echo) else {
+        panic!("no START-ECHO")
+    };
     let params = Params::default();
     let hello = Hello { connection: ConnectionId(5), params };
     let (_, finish) = client.on_start_echo(&read, &hello, |_| true).unwrap();
@@ -113,7 +117,7 @@ fn a_refusal_is_not_repeated_to_every_packet() {
     let mut client = super::hostile_tests::start_of(&mut endpoint, now, from, 1);
     endpoint.receive(now, from, 0, &mut client.start().to_vec());
     let echo = drain(&mut endpoint, now).pop().unwrap().1;
-    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(&echo) else { panic!("no echo") };
     let hello = Hello { connection: ConnectionId(5), params: Params::default() };
     let (_, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
     let mut said = 0;

@@ -1,10 +1,10 @@
 //! Both ends agree on an application protocol in the handshake, or there is no connection.
 
-use super::stub::{CLIENT, Net, SERVER, config, connection, key, random, wish};
-use super::{Clients, Connect, Connections, EndpointConfig, Handle, ServerKey};
-use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use super::stub::{CLIENT, SERVER, StubNetwork, config, connection, key, random, wish};
+use super::{Clients, ConnectRequest, Connections, EndpointConfig, Handle, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use narrows_wire::ApplicationProtocols;
-use narrows_wire::packet::Packet;
+use narrows_wire::packet::ParsedPacket;
 
 fn with(names: &[&str]) -> ConnectionConfig {
     let applications = ApplicationProtocols::new(names).unwrap();
@@ -12,12 +12,12 @@ fn with(names: &[&str]) -> ConnectionConfig {
 }
 
 /// A client that offers `offered` and a server that supports `spoken`, after half a second.
-fn meet(offered: &[&str], spoken: &[&str]) -> (Net<Connection>, Handle) {
-    let mut net = Net::new(7);
+fn meet(offered: &[&str], spoken: &[&str]) -> (StubNetwork<Connection>, Handle) {
+    let mut net = StubNetwork::new(7);
     let server = EndpointConfig { connection: with(spoken), ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));
     let now = net.now;
-    let wanted = Connect { connection: with(offered), ..wish(SERVER, ServerKey::Any) };
+    let wanted = ConnectRequest { connection: with(offered), ..wish(SERVER, ServerKey::Any) };
     let handle = net.at(CLIENT).connect(now, wanted).unwrap();
     net.run_for(0.5);
     (net, handle)
@@ -39,7 +39,7 @@ fn both_ends_know_what_the_server_chose() {
         let at_server = net.at(SERVER).connection(server).map(|c| of(c));
         let expected = Some(Some(expected.map(String::from)));
         assert_eq!((at_client, at_server), (expected.clone(), expected), "{offered:?} {spoken:?}");
-        let is_told = net.at_of(CLIENT).contains(&Event::ApplicationKnown);
+        let is_told = net.at_of(CLIENT).contains(&ConnectionEvent::ApplicationKnown);
         assert_eq!(is_told, !offered.is_empty());
     }
 }
@@ -78,7 +78,9 @@ fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
             let seen = net.seen.iter().filter(|s| s.0 == from && is(&s.2));
             seen.map(|s| s.2.len()).max().unwrap()
         };
-        let finish = longest(CLIENT, &|bytes| matches!(Packet::read(bytes), Ok(Packet::Finish(_))));
+        let finish = longest(CLIENT, &|bytes| {
+            matches!(ParsedPacket::read(bytes), Ok(ParsedPacket::Finish(_)))
+        });
         let close = longest(SERVER, &|bytes| bytes[0] & 0x80 == 0);
         assert!(close <= 3 * finish, "{close} bytes for {finish}");
     }
@@ -90,17 +92,23 @@ fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
 fn a_scan_does_not_learn_what_a_server_speaks() {
     let answer = |spoken: &[&str]| {
         let (net, _) = meet(spoken, spoken);
-        let echo = net.seen.iter().find(|s| matches!(Packet::read(&s.2), Ok(Packet::StartEcho(_))));
+        let echo = net
+            .seen
+            .iter()
+            .find(|s| matches!(ParsedPacket::read(&s.2), Ok(ParsedPacket::StartEcho(_))));
         echo.unwrap().2.len()
     };
     assert_eq!(answer(&["chat/1"]), answer(&[]));
     // A client that expects another server sends no FINISH.
-    let mut net: Net<Connection> = Net::new(7);
+    let mut net: StubNetwork<Connection> = StubNetwork::new(7);
     let now = net.now;
-    let wanted = Connect { connection: with(&["chat"]), ..wish(SERVER, ServerKey::Is([3; 32])) };
+    let wanted =
+        ConnectRequest { connection: with(&["chat"]), ..wish(SERVER, ServerKey::Is([3; 32])) };
     net.at(CLIENT).connect(now, wanted).unwrap();
     net.run_for(2.0);
     let found = *key(2).public();
     assert_eq!(net.closed(CLIENT), Some(Closed::WrongKey { found }));
-    assert!(!net.seen.iter().any(|s| matches!(Packet::read(&s.2), Ok(Packet::Finish(_)))));
+    assert!(
+        !net.seen.iter().any(|s| matches!(ParsedPacket::read(&s.2), Ok(ParsedPacket::Finish(_))))
+    );
 }

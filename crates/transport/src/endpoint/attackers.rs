@@ -1,10 +1,10 @@
 //! Test clients: those of an attacker, and conforming ones at the same time.
 
-use super::stub::{Net, SERVER, StubConnection, config, key, random, wish};
+use super::stub::{SERVER, StubConnection, StubNetwork, config, key, random, wish};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, Handle, ServerKey};
-use crate::connection::Event;
+use crate::connection::ConnectionEvent;
 use narrows_base::Duration;
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, ConnectionId, Established, Hello, Params, Suite, VERSION};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ pub(super) const ATTACKER: &str = "203.0.113.66";
 pub(super) const NEIGHBOUR: &str = "203.0.113.66:9";
 
 /// A server with 32 places, of which one network may have 16, and with 64 handshakes.
-pub(super) fn net(seed: u64, clients: Clients) -> Net<StubConnection> {
-    let mut net = Net::pair(seed);
+pub(super) fn net(seed: u64, clients: Clients) -> StubNetwork<StubConnection> {
+    let mut net = StubNetwork::pair(seed);
     let limits = EndpointLimits { handshakes: 64, ..EndpointLimits::new(32) };
     let server = EndpointConfig { limits, ..config(2, clients) };
     *net.at(SERVER) = Connections::new(server, random(99));
@@ -40,7 +40,7 @@ impl Attackers {
     /// delivered as usual.
     pub(super) fn say(
         &mut self,
-        net: &mut Net<StubConnection>,
+        net: &mut StubNetwork<StubConnection>,
         from: SocketAddr,
         bytes: &[u8],
     ) -> Vec<Vec<u8>> {
@@ -64,7 +64,7 @@ impl Attackers {
     /// Runs a handshake up to START with a valid cookie. Returns the replies to it.
     pub(super) fn start(
         &mut self,
-        net: &mut Net<StubConnection>,
+        net: &mut StubNetwork<StubConnection>,
         from: SocketAddr,
         key_seed: u8,
     ) -> (ClientHandshake, Vec<Vec<u8>>) {
@@ -72,7 +72,9 @@ impl Attackers {
         let mut nonce = [0xaa; 16];
         nonce[..4].copy_from_slice(&self.made.to_be_bytes());
         let echo = self.say(net, from, &packet::syn(VERSION, &nonce)).pop().expect("an answer");
-        let Ok(Packet::SynEcho { cookie, .. }) = Packet::read(&echo) else { panic!("no echo") };
+        let Ok(ParsedPacket::SynEcho { cookie, .. }) = ParsedPacket::read(&echo) else {
+            panic!("no echo")
+        };
         let (suite, seed) = (Suite::Aes256Gcm, [self.made as u8; 32]);
         let client = ClientHandshake::new(suite, nonce, &cookie, &key(key_seed), seed).unwrap();
         let answers = self.say(net, from, client.start());
@@ -82,12 +84,14 @@ impl Attackers {
     /// Runs a whole handshake. Returns the keys and the replies to FINISH.
     pub(super) fn connect(
         &mut self,
-        net: &mut Net<StubConnection>,
+        net: &mut StubNetwork<StubConnection>,
         from: SocketAddr,
         key_seed: u8,
     ) -> Option<(Established, Vec<Vec<u8>>)> {
         let (mut client, answers) = self.start(net, from, key_seed);
-        let Ok(Packet::StartEcho(echo)) = Packet::read(answers.first()?) else { return None };
+        let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(answers.first()?) else {
+            return None;
+        };
         let hello = Hello { connection: ConnectionId(7), params: Params::default() };
         let (keys, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
         let answers = self.say(net, from, &finish);
@@ -112,22 +116,23 @@ pub(super) fn close_code(keys: &mut Established, packets: &[Vec<u8>]) -> Option<
     })
 }
 
-pub(super) fn connect(net: &mut Net<StubConnection>, from: &str) -> Handle {
+pub(super) fn connect(net: &mut StubNetwork<StubConnection>, from: &str) -> Handle {
     let now = net.now;
     net.at(from).connect(now, wish(SERVER, ServerKey::Any)).unwrap()
 }
 
 /// Queues a message of 1 kB to the server, if the connection exists.
-pub(super) fn speak(net: &mut Net<StubConnection>, from: &str, handle: Handle) {
+pub(super) fn speak(net: &mut StubNetwork<StubConnection>, from: &str, handle: Handle) {
     if let Some(connection) = net.at(from).connection(handle) {
         connection.to_say.push_back(vec![7; 1000]);
     }
 }
 
-pub(super) fn is_alive(net: &mut Net<StubConnection>, from: &str, handle: Handle) -> bool {
+pub(super) fn is_alive(net: &mut StubNetwork<StubConnection>, from: &str, handle: Handle) -> bool {
     let address: SocketAddr = from.parse().unwrap();
-    let told = |event: fn(&Event) -> bool| {
+    let told = |event: fn(&ConnectionEvent) -> bool| {
         net.events.iter().any(|e| e.0 == address && e.1 == handle && event(&e.2))
     };
-    told(|e| matches!(e, Event::Connected(_))) && !told(|e| matches!(e, Event::Closed(_)))
+    told(|e| matches!(e, ConnectionEvent::Connected(_)))
+        && !told(|e| matches!(e, ConnectionEvent::Closed(_)))
 }

@@ -1,9 +1,9 @@
 //! Limits of an endpoint, and the cost of many connections for each other.
 
 use super::hostile_tests::{drain, place, server, start_of};
-use super::stub::{CLIENT, Net, SERVER, StubConnection, Test, config, random};
+use super::stub::{CLIENT, SERVER, StubConnection, StubNetwork, Test, config, random};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, Handle, ServerKey};
-use crate::connection::{Closed, Event};
+use crate::connection::{Closed, ConnectionEvent};
 use narrows_base::{Duration, Time};
 use narrows_wire::VERSION;
 use narrows_wire::packet;
@@ -11,7 +11,7 @@ use narrows_wire::packet;
 /// A flood that fills the queue of replies does not stop connections.
 #[test]
 fn strangers_and_connections_take_turns() {
-    let mut net = Net::pair(2);
+    let mut net = StubNetwork::pair(2);
     let handle = net.connect(ServerKey::Any);
     net.run_for(1.0);
     let now = net.now;
@@ -67,8 +67,8 @@ fn resets_are_few_and_short() {
 }
 
 /// An endpoint with `count` idle connections, of which the test uses one.
-fn crowd(count: usize) -> (Test, Handle, Net<StubConnection>) {
-    let mut net = Net::pair(6);
+fn crowd(count: usize) -> (Test, Handle, StubNetwork<StubConnection>) {
+    let mut net = StubNetwork::pair(6);
     for address in [SERVER, CLIENT] {
         let clients = if address == SERVER { Clients::Any } else { Clients::None };
         let n = if address == SERVER { 2 } else { 1 };
@@ -130,7 +130,7 @@ fn idle_connections_cost_nothing() {
     endpoint.on_timeout(end);
     drain(&mut endpoint, end);
     let closed = std::iter::from_fn(|| endpoint.event())
-        .filter(|e| e.1 == Event::Closed(Closed::TimedOut))
+        .filter(|e| e.1 == ConnectionEvent::Closed(Closed::TimedOut))
         .count();
     assert_eq!((closed, endpoint.len(), endpoint.alarms.len()), (count, 0, 0));
     assert_eq!(endpoint.remotes.len(), 0);

@@ -5,8 +5,8 @@ use super::connecting::{Connecting, of_attempt};
 use super::connection_state::ConnectionState;
 use super::connections::Connections;
 use super::managed::ManagedConnection;
-use super::share::Client;
-use super::{Connect, Handle};
+use super::share::CountedClient;
+use super::{ConnectRequest, Handle};
 use crate::connection::Closed;
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub struct Facts {
     /// Its network, its key, and whether the key is listed.
-    pub client: Client,
+    pub client: CountedClient,
     /// Time since its handshake.
     pub age: Duration,
     /// Time since it last moved data, measured by its packets.
@@ -32,9 +32,9 @@ pub struct Facts {
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// Starts connecting; a [`Connected`](crate::connection::Event::Connected) or
-    /// [`Closed`](crate::connection::Event::Closed) event follows. `None` if there are too many connections.
-    pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
+    /// Starts connecting; a [`Connected`](crate::connection::ConnectionEvent::Connected) or
+    /// [`Closed`](crate::connection::ConnectionEvent::Closed) event follows. `None` if there are too many connections.
+    pub fn connect(&mut self, now: Time, connect: ConnectRequest) -> Option<Handle> {
         if self.connections() >= self.config.limits.connections {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Connections per network, and the candidates to give way next.
 
 use super::Handle;
-use super::share::Client;
+use super::share::CountedClient;
 use super::source::Prefix;
 use narrows_base::Time;
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ pub(super) struct ClientCounts {
     /// Connections that gave way, before the application is informed: they have a slot but no place.
     pub(super) gone: usize,
     /// Candidates to give way, by network (`None`: any) and by whether the new client is listed.
-    pub(super) next: BTreeMap<(Option<Prefix>, bool), Next>,
+    pub(super) next: BTreeMap<(Option<Prefix>, bool), EvictionOrder>,
 }
 
 /// Result of one scan. The last slot gives way first.
 #[derive(Debug)]
-pub(super) struct Next {
+pub(super) struct EvictionOrder {
     pub(super) at: Time,
     pub(super) slots: Vec<(u32, Handle)>,
     /// A candidate that moves this many bytes by then keeps its place.
@@ -27,11 +27,11 @@ pub(super) struct Next {
 }
 
 impl ClientCounts {
-    pub(super) fn enter(&mut self, client: &Client) {
+    pub(super) fn enter(&mut self, client: &CountedClient) {
         *self.by_network.entry(client.source.widest()).or_default() += 1;
         self.unlisted += usize::from(!client.is_listed);
     }
-    pub(super) fn leave(&mut self, client: &Client) {
+    pub(super) fn leave(&mut self, client: &CountedClient) {
         let network = client.source.widest();
         if let Some(count) = self.by_network.get_mut(&network) {
             *count = count.saturating_sub(1);

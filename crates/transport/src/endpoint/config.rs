@@ -1,6 +1,6 @@
 //! The configuration of an endpoint, and what an application passes to it.
 
-use super::accept_filter::Filter;
+use super::accept_filter::ClientFilter;
 use super::limits::EndpointLimits;
 use crate::connection::{ConnectionConfig, EarlyData};
 use crate::protocol::{self, Family};
@@ -40,7 +40,7 @@ pub enum Clients {
 pub enum ServerKey {
     /// Exactly this key.
     Is([u8; 32]),
-    /// Any key. [`Event::Connected`](crate::connection::Event::Connected) reports it, so that it can be pinned.
+    /// Any key. [`ConnectionEvent::Connected`](crate::connection::ConnectionEvent::Connected) reports it, so that it can be pinned.
     Any,
 }
 
@@ -109,7 +109,7 @@ pub struct EndpointConfig {
     /// Whether to send with the protocol that a client announces.
     pub permit: Permit,
     /// The application's filter, applied to clients that `clients` permits.
-    pub filter: Filter,
+    pub filter: ClientFilter,
     /// Limits on connections and handshakes.
     pub limits: EndpointLimits,
     /// Whether early data are accepted. The application must then check with [`Connection::is_early`](crate::connection::Connection::is_early) whether a
@@ -120,8 +120,8 @@ pub struct EndpointConfig {
     pub local_port: u16,
 }
 
-/// A request to connect.
-pub struct Connect {
+/// Server, keys and configuration of a new connection.
+pub struct ConnectRequest {
     /// The server's address.
     pub remote: SocketAddr,
     /// The key that the server must have.

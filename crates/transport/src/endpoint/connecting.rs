@@ -2,8 +2,8 @@
 //! early data. If the server replies with SYN-ECHO, START follows with the cookie.
 
 use super::accepting::Overtaken;
-use super::{Connect, ServerKey, hello};
-use crate::connection::{Closed, ConnectionConfig, Early};
+use super::{ConnectRequest, ServerKey, hello};
+use crate::connection::{Closed, ConnectionConfig, EarlyExchange};
 use crate::handshake::{ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample};
 use narrows_base::{Duration, Time};
 use narrows_wire::cookie::MIN_COOKIE_LIFE;
@@ -38,7 +38,7 @@ pub(super) fn of_attempt(mut nonce: Nonce) -> (Nonce, bool) {
 
 /// An attempt to connect.
 pub(super) struct Connecting {
-    connect: Connect,
+    connect: ConnectRequest,
     id: ConnectionId,
     reset_token: [u8; 16],
     nonce: Nonce,
@@ -77,7 +77,7 @@ pub(super) struct HandshakeDone {
 impl Connecting {
     pub(super) fn new(
         now: Time,
-        connect: Connect,
+        connect: ConnectRequest,
         id: ConnectionId,
         reset_token: [u8; 16],
         nonce: Nonce,
@@ -265,8 +265,8 @@ impl Connecting {
     }
 
     /// The early data, for the new connection.
-    pub(super) fn early(&self, is_taken: bool) -> Option<Early<'_>> {
-        self.connect.early_data.as_ref().map(|data| Early::Sent { data, is_taken })
+    pub(super) fn early(&self, is_taken: bool) -> Option<EarlyExchange<'_>> {
+        self.connect.early_data.as_ref().map(|data| EarlyExchange::Sent { data, is_taken })
     }
 
     /// Keeps a packet that may have arrived before EARLY-ECHO. Before FINISH a server sends no other packets.

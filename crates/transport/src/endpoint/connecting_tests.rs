@@ -1,10 +1,12 @@
 //! Handshakes between two endpoints, over good and bad paths.
 
-use super::stub::{CLIENT, Net, SERVER, StubConnection, config, connection, key, random, wish};
-use super::{Clients, Connect, Connections, ServerKey};
-use crate::connection::{Closed, Event};
+use super::stub::{
+    CLIENT, SERVER, StubConnection, StubNetwork, config, connection, key, random, wish,
+};
+use super::{Clients, ConnectRequest, Connections, ServerKey};
+use crate::connection::{Closed, ConnectionEvent};
 use narrows_base::{Duration, RandomKey, Rate, Time};
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, ConnectionId, Cookie, Hello, Params, Suite, VERSION};
 use std::collections::BTreeSet;
 
@@ -14,13 +16,13 @@ fn right() -> ServerKey {
 
 #[test]
 fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
-    let mut net = Net::pair(1);
+    let mut net = StubNetwork::pair(1);
     let handle = net.connect(right());
     assert_eq!(net.at(CLIENT).len(), 1);
     assert!(net.at(CLIENT).connection(handle).is_none(), "nothing to talk to yet");
     net.run_for(0.1);
-    assert_eq!(net.at_of(CLIENT), [Event::Connected(*key(2).public())]);
-    assert_eq!(net.at_of(SERVER), [Event::Connected(*key(1).public())]);
+    assert_eq!(net.at_of(CLIENT), [ConnectionEvent::Connected(*key(2).public())]);
+    assert_eq!(net.at_of(SERVER), [ConnectionEvent::Connected(*key(1).public())]);
     let rtt = Some(Duration::from_millis(40));
     assert_eq!(net.at(CLIENT).connection(handle).unwrap().rtt, rtt);
     let at_server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
@@ -38,7 +40,7 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
 /// A server that requires a cookie costs one round trip more.
 #[test]
 fn a_server_may_ask_for_a_cookie() {
-    let mut net = Net::pair_with_cookies(1);
+    let mut net = StubNetwork::pair_with_cookies(1);
     let handle = net.connect(right());
     net.run_for(0.1);
     let rtt = Some(Duration::from_millis(40));
@@ -56,12 +58,12 @@ fn a_server_may_ask_for_a_cookie() {
 #[test]
 fn larger_syns_tell_the_rate_before_data_do() {
     for (probes_rate, told, syns) in [(true, None, 3), (false, None, 0), (true, Some(1), 0)] {
-        let mut net = Net::pair(1);
+        let mut net = StubNetwork::pair(1);
         let mut config = connection();
         config.probes_rate = probes_rate;
         config.hints.rate = told.map(Rate::from_bps);
         let now = net.now;
-        let wish = Connect { connection: config, ..wish(SERVER, right()) };
+        let wish = ConnectRequest { connection: config, ..wish(SERVER, right()) };
         let handle = net.at(CLIENT).connect(now, wish).unwrap();
         // 1 Mbit/s: each packet waits for the one before it.
         let mut free = now;
@@ -85,13 +87,13 @@ fn larger_syns_tell_the_rate_before_data_do() {
 
 #[test]
 fn data_follows_finish_at_once_and_arrives_both_ways() {
-    let mut net = Net::pair(2);
+    let mut net = StubNetwork::pair(2);
     let handle = net.connect(right());
     net.run_for(0.045);
     // A round trip after `connect` the client may send data.
     net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"hello".to_vec());
     net.run_for(0.03);
-    let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
+    let at_server = net.events.iter().find(|e| e.2 == ConnectionEvent::Message).expect("heard").1;
     assert_eq!(net.at(SERVER).connection(at_server).unwrap().heard, [b"hello"]);
     net.at(SERVER).connection(at_server).unwrap().to_say.push_back(b"you too".to_vec());
     net.run_for(0.03);
@@ -102,7 +104,7 @@ fn data_follows_finish_at_once_and_arrives_both_ways() {
 /// them.
 #[test]
 fn a_lost_finish_does_not_cost_the_flight_behind_it() {
-    let mut net = Net::pair(2);
+    let mut net = StubNetwork::pair(2);
     let handle = net.connect(right());
     let mut finishes = 0;
     let until = net.now + Duration::from_millis(45);
@@ -120,7 +122,7 @@ fn a_lost_finish_does_not_cost_the_flight_behind_it() {
     // By time, the next FINISH would leave 0.1 s after the first.
     let until = net.now + Duration::from_millis(35);
     net.run(until, &mut way);
-    let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
+    let at_server = net.events.iter().find(|e| e.2 == ConnectionEvent::Message).expect("heard").1;
     assert_eq!(net.at(SERVER).connection(at_server).unwrap().heard.len(), 20);
     assert!((3..=6).contains(&finishes), "{finishes}");
 }
@@ -131,7 +133,7 @@ fn a_lost_finish_does_not_cost_the_flight_behind_it() {
 fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
     let (mut connected, mut failed) = (0, 0);
     for seed in 0..200 {
-        let mut net = Net::pair(seed);
+        let mut net = StubNetwork::pair(seed);
         let mut random_key = RandomKey::from_seed(seed).named("path").stream();
         let loss = [0.0, 0.2, 0.5, 0.8][seed as usize % 4];
         let handle = net.connect(right());
@@ -151,7 +153,7 @@ fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
                 assert!(net.is_connected(CLIENT) && net.is_connected(SERVER), "seed {seed}");
                 net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"x".to_vec());
                 net.run_for(0.1);
-                assert!(net.at_of(SERVER).contains(&Event::Message), "seed {seed}");
+                assert!(net.at_of(SERVER).contains(&ConnectionEvent::Message), "seed {seed}");
             }
             Some(why) => {
                 failed += 1;
@@ -172,7 +174,7 @@ fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
 
 #[test]
 fn nobody_there_is_said_when_patience_ends() {
-    let mut net = Net::pair(3);
+    let mut net = StubNetwork::pair(3);
     net.ports.remove(&SERVER.parse().unwrap());
     net.connect(ServerKey::Any);
     net.run_for(14.9);
@@ -190,7 +192,7 @@ fn nobody_there_is_said_when_patience_ends() {
 #[test]
 fn an_attempt_ends_when_its_packets_are_refused() {
     let server = SERVER.parse().unwrap();
-    let mut net = Net::pair(3);
+    let mut net = StubNetwork::pair(3);
     net.ports.remove(&server);
     net.connect(ServerKey::Any);
     for _ in 0..3 {
@@ -202,7 +204,7 @@ fn an_attempt_ends_when_its_packets_are_refused() {
     assert_eq!(net.closed(CLIENT), Some(Closed::NoListener));
     assert!(!net.at(CLIENT).is_connecting());
 
-    let mut net = Net::pair_with_cookies(3);
+    let mut net = StubNetwork::pair_with_cookies(3);
     net.connect(right());
     // SYN-ECHO arrives; all STARTs with a cookie are lost.
     let until = net.now + Duration::from_secs(2);
@@ -222,7 +224,7 @@ fn an_attempt_ends_when_its_packets_are_refused() {
 /// remember the old one.
 #[test]
 fn a_start_that_is_not_answered_is_begun_again() {
-    let mut net = Net::pair(4);
+    let mut net = StubNetwork::pair(4);
     net.connect(right());
     let outage = net.now + Duration::from_secs(11);
     let until = net.now + Duration::from_secs(14);
@@ -242,7 +244,7 @@ fn a_start_that_is_not_answered_is_begun_again() {
 #[test]
 fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
     for (kind, place) in [(0x83, 80), (0x82, 40)] {
-        let mut net = Net::pair_with_cookies(40);
+        let mut net = StubNetwork::pair_with_cookies(40);
         net.connect(right());
         for _ in 0..10 {
             net.run_for(0.01);
@@ -257,7 +259,7 @@ fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
 
 #[test]
 fn a_server_with_another_key_is_told_nothing_and_named() {
-    let mut net = Net::pair(5);
+    let mut net = StubNetwork::pair(5);
     net.connect(ServerKey::Is(*key(3).public()));
     net.run_for(0.9);
     assert_eq!(net.closed(CLIENT), None, "the right one may still come");
@@ -269,25 +271,25 @@ fn a_server_with_another_key_is_told_nothing_and_named() {
 /// A forged reply that arrives before the server's does not end the attempt.
 #[test]
 fn the_right_server_may_answer_after_a_wrong_one() {
-    let mut net = Net::pair(6);
+    let mut net = StubNetwork::pair(6);
     let client = CLIENT.parse().unwrap();
     let server = SERVER.parse().unwrap();
     net.connect(right());
     net.run_for(0.005);
     let start = net.seen.iter().find(|s| s.2[0] == 0x83).unwrap().2.clone();
-    let Ok(Packet::Start(start)) = Packet::read(&start) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(&start) else { panic!("no START") };
     let hello = Hello { connection: ConnectionId(7), params: Params::default() };
     let impostor = narrows_wire::ServerHandshake::new(&start, &key(9), [9; 32], &hello).unwrap();
     let soon = net.now + Duration::from_millis(1);
     net.fly(soon, server, client, impostor.start_echo());
     net.run_for(2.0);
-    assert_eq!(net.at_of(CLIENT), [Event::Connected(*key(2).public())]);
+    assert_eq!(net.at_of(CLIENT), [ConnectionEvent::Connected(*key(2).public())]);
 }
 
 #[test]
 fn only_clients_on_the_list_are_let_in_and_others_are_told() {
     for (listed, is_in) in [(1, true), (3, false)] {
-        let mut net = Net::pair(7);
+        let mut net = StubNetwork::pair(7);
         let clients = Clients::Listed([*key(listed).public()].into());
         *net.at(SERVER) = Connections::new(config(2, clients), random(7));
         net.connect(right());
@@ -314,12 +316,14 @@ fn only_clients_on_the_list_are_let_in_and_others_are_told() {
 
 #[test]
 fn a_server_of_other_versions_only_is_a_clear_error() {
-    let mut net = Net::pair(8);
+    let mut net = StubNetwork::pair(8);
     net.connect(right());
     let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
     net.ports.remove(&server);
     net.run_for(0.01);
-    let Ok(Packet::Start(start)) = Packet::read(&net.seen[0].2) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(&net.seen[0].2) else {
+        panic!("no START")
+    };
     let nonce = start.nonce;
     let soon = net.now + Duration::from_millis(1);
     let unlike = |list: &[u32]| packet::version(VERSION, &nonce, list);
@@ -334,15 +338,17 @@ fn a_server_of_other_versions_only_is_a_clear_error() {
 
 #[test]
 fn a_forged_version_does_not_stop_a_server_that_answers() {
-    let mut net = Net::pair(9);
+    let mut net = StubNetwork::pair(9);
     net.connect(right());
     net.run_for(0.01);
-    let Ok(Packet::Start(start)) = Packet::read(&net.seen[0].2) else { panic!("no START") };
+    let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(&net.seen[0].2) else {
+        panic!("no START")
+    };
     let forged = packet::version(VERSION, &start.nonce, &[VERSION + 3]);
     let soon = net.now + Duration::from_millis(1);
     net.fly(soon, SERVER.parse().unwrap(), CLIENT.parse().unwrap(), &forged);
     net.run_for(3.0);
-    assert_eq!(net.at_of(CLIENT), [Event::Connected(*key(2).public())]);
+    assert_eq!(net.at_of(CLIENT), [ConnectionEvent::Connected(*key(2).public())]);
 }
 
 #[test]
@@ -381,11 +387,13 @@ fn a_downgrade_is_noticed() {
         server.transmit(now, &mut buffer, 1).map(|t| buffer[..t.size].to_vec())
     };
     let echo = exchange(&mut server, &packet::syn(VERSION, &[4; 16])).unwrap();
-    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::SynEcho { nonce, cookie }) = ParsedPacket::read(&echo) else {
+        panic!("no echo")
+    };
     let mut handshake =
         ClientHandshake::new(Suite::ChaCha20Poly1305, nonce, &cookie, &key(1), [8; 32]).unwrap();
     let echo = exchange(&mut server, handshake.start()).unwrap();
-    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(&echo) else { panic!("no echo") };
     let params = Params { offered: Some(VERSION + 1), ..Params::default() };
     let hello = Hello { connection: ConnectionId(1), params };
     let (mut keys, finish) = handshake.on_start_echo(&echo, &hello, |_| true).unwrap();
@@ -399,12 +407,12 @@ fn a_downgrade_is_noticed() {
 
 #[test]
 fn closing_before_the_answer_and_after_it() {
-    let mut net = Net::pair(12);
+    let mut net = StubNetwork::pair(12);
     let handle = net.connect(right());
     let now = net.now;
     net.at(CLIENT).close(now, handle, 300, "never mind");
     net.run_for(0.2);
-    assert_eq!(net.at_of(CLIENT), [Event::Closed(Closed::Locally)]);
+    assert_eq!(net.at_of(CLIENT), [ConnectionEvent::Closed(Closed::Locally)]);
     assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty());
     assert!(net.seen.is_empty());
 
@@ -422,7 +430,7 @@ fn closing_before_the_answer_and_after_it() {
 /// A restarted server sends a RESET with a token that only this server can make.
 #[test]
 fn a_server_that_lost_its_memory_resets_and_others_cannot() {
-    let mut net = Net::pair(13);
+    let mut net = StubNetwork::pair(13);
     let handle = net.connect(right());
     net.run_for(0.2);
     let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
@@ -462,10 +470,10 @@ fn connections_are_bounded_and_handles_never_come_again() {
 /// On a path with a long RTT given by hints, packets are not repeated before a reply can have arrived.
 #[test]
 fn a_long_path_that_is_known_is_asked_once() {
-    let mut net = Net::pair(15);
+    let mut net = StubNetwork::pair(15);
     let mut config = connection();
     config.hints.rtt = Some(Duration::from_millis(600));
-    let wish = Connect { connection: config, ..wish(SERVER, right()) };
+    let wish = ConnectRequest { connection: config, ..wish(SERVER, right()) };
     let now = net.now;
     let handle = net.at(CLIENT).connect(now, wish).unwrap();
     let until = net.now + Duration::from_secs(3);

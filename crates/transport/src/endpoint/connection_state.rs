@@ -4,9 +4,9 @@ use super::accepting::Accepting;
 use super::activity::Activity;
 use super::connecting::Connecting;
 use super::managed::ManagedConnection;
-use super::share::Client;
+use super::share::CountedClient;
 use crate::connection::NewConnection;
-use crate::connection::{Closed, Event};
+use crate::connection::{Closed, ConnectionEvent};
 use crate::handshake::{FinishRepeat, PacketPair};
 use narrows_base::Time;
 use narrows_wire::Established;
@@ -37,7 +37,7 @@ pub(super) struct EarlyAnswer {
 }
 
 /// A connection with keys.
-pub(super) struct Live<C> {
+pub(super) struct LiveConnection<C> {
     pub(super) connection: C,
     /// The peer's address, as in `remotes`.
     pub(super) remote: SocketAddr,
@@ -45,7 +45,7 @@ pub(super) struct Live<C> {
     pub(super) token: Option<[u8; 16]>,
     /// The client as counted in the sharing of places. Absent if this end opened the connection, or after it gave up
     /// its place.
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<CountedClient>,
     /// Whether it gave up its place.
     pub(super) is_gone: bool,
     pub(super) activity: Activity,
@@ -65,25 +65,25 @@ pub(super) struct Live<C> {
 pub(super) enum ConnectionState<C> {
     Connecting(Box<Connecting>),
     Accepting(Box<Accepting>),
-    Live(Box<Live<C>>),
+    Live(Box<LiveConnection<C>>),
     /// A failed attempt, until that is reported to the application.
     Over(Closed),
 }
 
-impl<C: ManagedConnection> Live<C> {
+impl<C: ManagedConnection> LiveConnection<C> {
     /// Begins a connection.
     pub(super) fn begin(
         now: Time,
         beginning: NewConnection<'_>,
         finishing: Option<Box<Finishing>>,
-        client: Option<Client>,
-    ) -> Result<Live<C>, Closed> {
+        client: Option<CountedClient>,
+    ) -> Result<LiveConnection<C>, Closed> {
         let Established { key, ref peer, .. } = beginning.established;
         let (token, remote) = (peer.params.reset_token, beginning.remote);
         let controller = beginning.config.protocol.label().to_string();
         let connection = catch_unwind(AssertUnwindSafe(|| C::begin(now, beginning)))
             .map_err(|panic| panicked(controller, &*panic))?;
-        Ok(Live {
+        Ok(LiveConnection {
             connection,
             remote,
             token,
@@ -138,19 +138,19 @@ impl<C: ManagedConnection> Live<C> {
 
     /// The next event. The endpoint's own events surround the connection's: `Connected` is the first, and `Closed` the
     /// last if the connection does not report it.
-    pub(super) fn next_event(&mut self) -> Option<Event> {
+    pub(super) fn next_event(&mut self) -> Option<ConnectionEvent> {
         if self.is_told {
             return None;
         }
         if let Some(key) = self.connected.take() {
-            return Some(Event::Connected(key));
+            return Some(ConnectionEvent::Connected(key));
         }
         loop {
             match self.guarded(C::event).flatten() {
-                Some(Event::Connected(_)) => {}
-                Some(Event::Closed(why)) => {
+                Some(ConnectionEvent::Connected(_)) => {}
+                Some(ConnectionEvent::Closed(why)) => {
                     self.is_told = true;
-                    return Some(Event::Closed(why));
+                    return Some(ConnectionEvent::Closed(why));
                 }
                 Some(event) => return Some(event),
                 None => break,
@@ -159,7 +159,7 @@ impl<C: ManagedConnection> Live<C> {
         let is_drained = self.over.is_none() && self.connection.is_drained();
         let why = self.over.clone().or_else(|| is_drained.then_some(Closed::Locally))?;
         self.is_told = true;
-        Some(Event::Closed(why))
+        Some(ConnectionEvent::Closed(why))
     }
 }
 

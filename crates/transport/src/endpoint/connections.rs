@@ -5,12 +5,12 @@ use super::client_counts::ClientCounts;
 use super::connecting::of_attempt;
 use super::connection_state::{ConnectionState, due};
 use super::handshake_gate::HandshakeGate;
-use super::handshake_rate::Limiter;
+use super::handshake_rate::HandshakeRateLimit;
 use super::managed::ManagedConnection;
-use super::table::Table;
+use super::table::SlotTable;
 use super::token_store::{MemoryTokens, TokenStore};
 use super::{EndpointConfig, Entropy, Handle};
-use crate::connection::{Closed, Event};
+use crate::connection::{Closed, ConnectionEvent};
 use narrows_base::Time;
 use narrows_wire::VERSION;
 use narrows_wire::packet::Nonce;
@@ -35,7 +35,7 @@ pub struct Connections<C> {
     pub(super) speaks: &'static [u32],
     pub(super) gate: HandshakeGate,
     pub(super) counts: ClientCounts,
-    pub(super) table: Table<ConnectionState<C>>,
+    pub(super) table: SlotTable<ConnectionState<C>>,
     pub(super) alarms: Alarms,
     /// Number of unconfirmed connections that began with early data.
     pub(super) unconfirmed: usize,
@@ -51,8 +51,8 @@ pub struct Connections<C> {
     pub(super) ready: VecDeque<u32>,
     /// Slots that may have events.
     pub(super) eventful: VecDeque<u32>,
-    pub(super) resets_sent: Limiter,
-    pub(super) resets_read: Limiter,
+    pub(super) resets_sent: HandshakeRateLimit,
+    pub(super) resets_read: HandshakeRateLimit,
     /// Whether a stateless reply was sent last, so that it is the connections' turn.
     pub(super) answered_last: bool,
 }
@@ -69,7 +69,7 @@ impl<C: ManagedConnection> Connections<C> {
             counts: ClientCounts::default(),
             reset_key: ResetKey::of(&config.key, config.local_port),
             speaks: &[VERSION],
-            table: Table::new(config.limits.slots()),
+            table: SlotTable::new(config.limits.slots()),
             alarms: Alarms::default(),
             unconfirmed: 0,
             nonces: BTreeMap::new(),
@@ -78,8 +78,8 @@ impl<C: ManagedConnection> Connections<C> {
             urgent: VecDeque::new(),
             ready: VecDeque::new(),
             eventful: VecDeque::new(),
-            resets_sent: Limiter::new(RESETS),
-            resets_read: Limiter::new(RESETS),
+            resets_sent: HandshakeRateLimit::new(RESETS),
+            resets_read: HandshakeRateLimit::new(RESETS),
             answered_last: false,
             config,
             entropy,
@@ -186,8 +186,8 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// The next event, if any. After [`Event::Closed`] the connection can still be read until the next call.
-    pub fn event(&mut self) -> Option<(Handle, Event)> {
+    /// The next event, if any. After [`ConnectionEvent::Closed`] the connection can still be read until the next call.
+    pub fn event(&mut self) -> Option<(Handle, ConnectionEvent)> {
         while let Some(&slot) = self.eventful.front() {
             let Some(s) = self.table.get(slot) else {
                 self.eventful.pop_front();
@@ -196,7 +196,7 @@ impl<C: ManagedConnection> Connections<C> {
             let handle = s.handle;
             let event = match s.content.as_mut() {
                 Some(ConnectionState::Live(live)) => live.next_event(),
-                Some(ConnectionState::Over(why)) => Some(Event::Closed(why.clone())),
+                Some(ConnectionState::Over(why)) => Some(ConnectionEvent::Closed(why.clone())),
                 _ => None,
             };
             let is_over = matches!(s.content, Some(ConnectionState::Over(_)));

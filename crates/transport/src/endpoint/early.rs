@@ -13,15 +13,15 @@
 //!
 //! [`Connection::take_early`]: crate::connection::Connection::take_early
 
-use super::accepted::Verdict;
+use super::accepted::ClientVerdict;
 use super::accepting::ANSWER_EVERY;
-use super::connection_state::{ConnectionState, EarlyAnswer, Live};
+use super::connection_state::{ConnectionState, EarlyAnswer, LiveConnection};
 use super::connections::Connections;
 use super::handshake_gate::AddressProof;
 use super::hello;
 use super::managed::ManagedConnection;
-use super::share::Client;
-use crate::connection::{Early, NewConnection};
+use super::share::CountedClient;
+use crate::connection::{EarlyExchange, NewConnection};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
 use narrows_wire::packet::{Nonce, Start};
@@ -92,7 +92,9 @@ impl<C: ManagedConnection> Connections<C> {
         }
         let params = &request.message.hello.params;
         // Clients to be refused go through the whole handshake, which can give a reason.
-        let Verdict::Accept(client) = self.judge(from, &request.key, params) else { return None };
+        let ClientVerdict::Accept(client) = self.judge(from, &request.key, params) else {
+            return None;
+        };
         let most = self.config.limits.connections / UNCONFIRMED_SHARE;
         if self.unconfirmed >= most || !self.has_free_place(now, &client) {
             return None;
@@ -113,7 +115,7 @@ impl<C: ManagedConnection> Connections<C> {
         from: SocketAddr,
         nonce: Nonce,
         request: EarlyRequest,
-        client: Client,
+        client: CountedClient,
     ) -> Option<u32> {
         let seed = self.draw();
         let token = self.gate.token(now, from.ip(), &mut *self.entropy);
@@ -134,10 +136,10 @@ impl<C: ManagedConnection> Connections<C> {
                 rtt: None,
                 without_syn: true,
                 token: Some(token),
-                early: Some(Early::Received),
+                early: Some(EarlyExchange::Received),
                 seed,
             };
-            let mut live = Live::begin(now, beginning, None, Some(client)).ok()?;
+            let mut live = LiveConnection::begin(now, beginning, None, Some(client)).ok()?;
             live.early = Some(Box::new(EarlyAnswer {
                 nonce,
                 packet,

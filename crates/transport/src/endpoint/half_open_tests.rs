@@ -2,10 +2,10 @@
 
 use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, connect, is_alive, net};
 use super::hostile_tests::{drain, place};
-use super::stub::{CLIENT, Net, SERVER, config, key, random};
+use super::stub::{CLIENT, SERVER, StubNetwork, config, key, random};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
 use narrows_base::Duration;
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, Cookie, Suite};
 
 /// 150 STARTs per second from nine addresses, with a tenth of the usual limit on handshakes. An earlier such attack
@@ -53,16 +53,16 @@ fn start_without_cookie(seed: u8) -> Vec<u8> {
 /// get a cookie, which is shorter. Another client needs one round trip more, and the same limits hold.
 #[test]
 fn a_flood_of_starts_without_a_cookie_costs_others_one_round_trip() {
-    let mut net = Net::pair(9);
+    let mut net = StubNetwork::pair(9);
     let most = config(2, Clients::Any).limits.handshakes / 4;
     let (mut begun, mut cookies) = (0, 0);
     for n in 0..300u32 {
         let now = net.now;
         net.at(SERVER).receive(now, place(n), 0, &mut start_without_cookie(n as u8));
         for (_, answer) in drain(net.at(SERVER), now) {
-            match Packet::read(&answer) {
-                Ok(Packet::StartEcho(_)) => begun += 1,
-                Ok(Packet::SynEcho { .. }) => cookies += 1,
+            match ParsedPacket::read(&answer) {
+                Ok(ParsedPacket::StartEcho(_)) => begun += 1,
+                Ok(ParsedPacket::SynEcho { .. }) => cookies += 1,
                 other => panic!("{other:?}"),
             }
         }
@@ -84,7 +84,7 @@ fn a_flood_of_starts_without_a_cookie_costs_others_one_round_trip() {
 /// A quarter of the handshakes of a second may begin without a cookie, however many may wait.
 #[test]
 fn handshakes_without_a_cookie_of_a_second_are_bounded() {
-    let mut net = Net::pair(10);
+    let mut net = StubNetwork::pair(10);
     let limits = EndpointLimits { handshake_rate: 40, ..EndpointLimits::new(32) };
     let config = config(2, Clients::Any);
     *net.at(SERVER) = Connections::new(EndpointConfig { limits, ..config }, random(5));
@@ -112,9 +112,9 @@ fn handshakes_of_a_second_are_bounded() {
     for n in 0..300u32 {
         let from = attackers.place(&format!("10.0.0.{}", n % 3));
         let (_, answers) = attackers.start(&mut net, from, 100);
-        match Packet::read(&answers[0]) {
-            Ok(Packet::StartEcho(_)) => begun += 1,
-            Ok(Packet::Busy { .. }) => assert!(answers[0].len() < packet::START_BYTES),
+        match ParsedPacket::read(&answers[0]) {
+            Ok(ParsedPacket::StartEcho(_)) => begun += 1,
+            Ok(ParsedPacket::Busy { .. }) => assert!(answers[0].len() < packet::START_BYTES),
             other => panic!("{other:?}"),
         }
     }

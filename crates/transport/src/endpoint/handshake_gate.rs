@@ -2,8 +2,8 @@
 //! on handshakes per second.
 
 use super::accepting::StartProof;
-use super::handshake_rate::{HandshakeRate, Limiter};
-use super::source::Source;
+use super::handshake_rate::{HandshakeRate, HandshakeRateLimit};
+use super::source::ClientNetwork;
 use super::used_tokens::UsedTokens;
 use super::{EndpointLimits, Entropy};
 use narrows_base::Time;
@@ -48,9 +48,9 @@ pub(super) struct HandshakeGate {
     most_unproven: usize,
     rate: HandshakeRate,
     /// Limit for handshakes with an unproven address, which has no network to count.
-    unproven_rate: Limiter,
+    unproven_rate: HandshakeRateLimit,
     /// Limit for handshakes after a forged FINISH: each further one may cost five X25519 operations.
-    finishes: Limiter,
+    finishes: HandshakeRateLimit,
     /// STARTs accepted within a cookie's lifetime, and their slots. `ages` has the same, the oldest first.
     recent: BTreeMap<(SocketAddr, Nonce), u32>,
     ages: VecDeque<(Time, (SocketAddr, Nonce))>,
@@ -77,8 +77,8 @@ impl HandshakeGate {
             unproven: 0,
             most_unproven: limits.handshakes / UNPROVEN_PART,
             rate: HandshakeRate::new(rate, of_source),
-            unproven_rate: Limiter::new(unproven_rate),
-            finishes: Limiter::new(of_source),
+            unproven_rate: HandshakeRateLimit::new(unproven_rate),
+            finishes: HandshakeRateLimit::new(of_source),
             recent: BTreeMap::new(),
             ages: VecDeque::new(),
             // One more second, because the lifetime may begin within a second.
@@ -131,11 +131,11 @@ impl HandshakeGate {
 
     /// Whether a valid token is certainly unused.
     pub(super) fn is_unused(&self, from: IpAddr, token: &TokenName) -> bool {
-        !self.used_tokens.may_have(Source::of(from), token)
+        !self.used_tokens.may_have(ClientNetwork::of(from), token)
     }
     /// Marks a token as used.
     pub(super) fn use_up(&mut self, now: Time, from: IpAddr, token: &TokenName) {
-        self.used_tokens.insert(now, Source::of(from), token);
+        self.used_tokens.insert(now, ClientNetwork::of(from), token);
     }
 
     /// A token for a client with a complete handshake from this address.
@@ -167,7 +167,7 @@ impl HandshakeGate {
 
     /// Whether one more handshake may begin now. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time, from: SocketAddr) -> bool {
-        self.rate.permits(now, Source::of(from.ip()))
+        self.rate.permits(now, ClientNetwork::of(from.ip()))
     }
     /// Whether one more FINISH may be read after a forged one. If so, it is counted.
     pub(super) fn permits_finish(&mut self, now: Time) -> bool {

@@ -1,7 +1,7 @@
 //! Limits the handshakes that a server begins per second: each costs several X25519 operations, and any client with an
 //! address can request them.
 
-use super::source::{Prefix, Source};
+use super::source::{ClientNetwork, Prefix};
 use narrows_base::{Duration, Time};
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Limit on events per second.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(super) struct HandshakeRateLimit {
     since: Time,
     used: u32,
     most: u32,
 }
 
-impl Limiter {
-    pub(super) fn new(most: u32) -> Limiter {
-        Limiter { since: Time::ZERO, used: 0, most }
+impl HandshakeRateLimit {
+    pub(super) fn new(most: u32) -> HandshakeRateLimit {
+        HandshakeRateLimit { since: Time::ZERO, used: 0, most }
     }
     /// Whether one more is permitted. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time) -> bool {
@@ -49,7 +49,7 @@ impl HandshakeRate {
     }
 
     /// Whether one more from this network is permitted. If so, it is counted.
-    pub(super) fn permits(&mut self, now: Time, source: Source) -> bool {
+    pub(super) fn permits(&mut self, now: Time, source: ClientNetwork) -> bool {
         if now.since(self.since) >= SECOND {
             (self.since, self.in_all) = (now, 0);
             self.used.clear();
@@ -83,8 +83,8 @@ impl HandshakeRate {
 mod tests {
     use super::*;
 
-    fn source(text: &str) -> Source {
-        Source::of(text.parse().unwrap())
+    fn source(text: &str) -> ClientNetwork {
+        ClientNetwork::of(text.parse().unwrap())
     }
 
     #[test]

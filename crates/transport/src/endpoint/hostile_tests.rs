@@ -1,10 +1,12 @@
 //! Unknown and hostile peers change no lasting state of an endpoint.
 
-use super::stub::{CLIENT, Net, SERVER, SeededEntropy, StubConnection, Test, config, key, random};
+use super::stub::{
+    CLIENT, SERVER, SeededEntropy, StubConnection, StubNetwork, Test, config, key, random,
+};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
-use crate::connection::Event;
+use crate::connection::ConnectionEvent;
 use narrows_base::{Duration, RandomKey, Time};
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
 
@@ -52,7 +54,9 @@ pub(super) fn place(n: u32) -> SocketAddr {
 pub(super) fn start_of(endpoint: &mut Test, now: Time, from: SocketAddr, n: u8) -> ClientHandshake {
     endpoint.receive(now, from, 0, &mut packet::syn(VERSION, &[n; 16]));
     let echo = drain(endpoint, now).pop().expect("an answer").1;
-    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::SynEcho { nonce, cookie }) = ParsedPacket::read(&echo) else {
+        panic!("no echo")
+    };
     ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(n), [n; 32]).unwrap()
 }
 
@@ -80,11 +84,11 @@ fn flood(
 
 #[test]
 fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
-    let mut net = Net::pair(1);
+    let mut net = StubNetwork::pair(1);
     let mut random_key = RandomKey::from_seed(1).stream();
     net.connect(ServerKey::Any);
     net.run_for(1.0);
-    let mut after_flood = |net: &mut Net<StubConnection>| {
+    let mut after_flood = |net: &mut StubNetwork<StubConnection>| {
         let (now, endpoint) = (net.now, net.at(SERVER));
         let before = sizes(endpoint);
         // One million in all, in an optimized build.
@@ -132,7 +136,7 @@ fn a_copied_start_opens_nothing() {
 
 #[test]
 fn a_copied_start_or_finish_of_a_living_connection_does_nothing() {
-    let mut net = Net::pair(3);
+    let mut net = StubNetwork::pair(3);
     net.connect(ServerKey::Any);
     net.run_for(0.5);
     let copies: Vec<Vec<u8>> =
@@ -165,7 +169,7 @@ fn secrets_rotate_without_refusing_anybody() {
 /// A few packets that overtake FINISH are kept.
 #[test]
 fn data_that_overtakes_finish_is_not_lost() {
-    let mut net = Net::pair(4);
+    let mut net = StubNetwork::pair(4);
     let handle = net.connect(ServerKey::Any);
     // The copies of FINISH are as late.
     let mut way = |now: Time, bytes: &[u8]| {
@@ -182,7 +186,7 @@ fn data_that_overtakes_finish_is_not_lost() {
     let kept = net.at(SERVER).gate.sizes()[0];
     assert_eq!(kept, 1, "still a handshake");
     net.run_for(0.2);
-    let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
+    let at_server = net.events.iter().find(|e| e.2 == ConnectionEvent::Message).expect("heard").1;
     let connection = net.at(SERVER).connection(at_server).unwrap();
     // The client's PING was the first of four.
     assert_eq!(connection.heard, [[0], [1], [2]]);
@@ -193,7 +197,7 @@ fn data_that_overtakes_finish_is_not_lost() {
 /// changes state at either end, in any stage.
 #[test]
 fn forged_and_broken_datagrams_change_nothing() {
-    let mut net = Net::pair_with_cookies(5);
+    let mut net = StubNetwork::pair_with_cookies(5);
     let alive = net.connect(ServerKey::Any);
     net.run_for(0.5);
     let seen = std::mem::take(&mut net.seen);
@@ -235,7 +239,7 @@ fn forged_and_broken_datagrams_change_nothing() {
     assert_eq!(net.closed(CLIENT), None);
     net.at(CLIENT).connection(alive).unwrap().to_say.push_back(b"as ever".to_vec());
     net.run_for(0.1);
-    assert!(net.at_of(SERVER).contains(&Event::Message));
+    assert!(net.at_of(SERVER).contains(&ConnectionEvent::Message));
 }
 
 /// An endpoint that only connects does not reply to SYN.
@@ -256,7 +260,7 @@ fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
     let mut client = start_of(&mut endpoint, now, place(1), 1);
     endpoint.receive(now, place(1), 0, &mut client.start().to_vec());
     let echo = drain(&mut endpoint, now).pop().unwrap().1;
-    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no echo") };
+    let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(&echo) else { panic!("no echo") };
     let hello = Hello { connection: ConnectionId(5), params: Params::default() };
     let (_, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
     for at in (9..finish.len()).step_by(3) {
@@ -268,5 +272,5 @@ fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
     endpoint.receive(now, place(2), 0, &mut finish.clone());
     assert!(endpoint.event().is_none(), "from elsewhere");
     endpoint.receive(now, place(1), 0, &mut finish.clone());
-    assert_eq!(endpoint.event().map(|e| e.1), Some(Event::Connected(*key(1).public())));
+    assert_eq!(endpoint.event().map(|e| e.1), Some(ConnectionEvent::Connected(*key(1).public())));
 }

@@ -2,7 +2,7 @@
 
 use super::accepting::{Accepting, StartProof};
 use super::connecting::{HandshakeDone, of_attempt};
-use super::connection_state::{ConnectionState, Finishing, Live};
+use super::connection_state::{ConnectionState, Finishing, LiveConnection};
 use super::connections::{Connections, MAX_REPLIES};
 use super::handshake_gate::AddressProof;
 use super::managed::ManagedConnection;
@@ -11,10 +11,10 @@ use crate::connection::NewConnection;
 use crate::handshake::PathSample;
 use crate::streams::Side;
 use narrows_base::Time;
-use narrows_wire::header::{Header, LONG};
+use narrows_wire::header::{LONG, ShortHeader};
 use narrows_wire::packet::{self, Finish, Nonce, Start};
 use narrows_wire::reset::is_token;
-use narrows_wire::{Hello, Packet, ServerHandshake, VERSION};
+use narrows_wire::{Hello, ParsedPacket, ServerHandshake, VERSION};
 use std::net::SocketAddr;
 
 /// Whether two addresses are equal. A dual-stack socket shows IPv4 addresses as IPv6.
@@ -28,18 +28,18 @@ impl<C: ManagedConnection> Connections<C> {
         if datagram.first().is_some_and(|first| first & LONG == 0) {
             return self.on_short(now, from, ecn, datagram);
         }
-        let Ok(packet) = Packet::read(datagram) else { return };
+        let Ok(packet) = ParsedPacket::read(datagram) else { return };
         let is_server = self.config.clients != Clients::None;
         match packet {
-            Packet::Syn { .. } | Packet::Start(_) | Packet::EarlyStart(_)
+            ParsedPacket::Syn { .. } | ParsedPacket::Start(_) | ParsedPacket::EarlyStart(_)
                 if is_server && !self.config.filter.answers(from) => {}
-            Packet::Syn { version, nonce } if is_server => {
+            ParsedPacket::Syn { version, nonce } if is_server => {
                 self.on_syn(now, from, version, &nonce);
             }
-            Packet::Start(start) if is_server => self.on_start(now, from, &start),
-            Packet::EarlyStart(start) if is_server => self.on_early_start(now, from, &start),
-            Packet::Finish(finish) if is_server => self.on_finish(now, from, &finish),
-            Packet::SynEcho { nonce, cookie } => {
+            ParsedPacket::Start(start) if is_server => self.on_start(now, from, &start),
+            ParsedPacket::EarlyStart(start) if is_server => self.on_early_start(now, from, &start),
+            ParsedPacket::Finish(finish) if is_server => self.on_finish(now, from, &finish),
+            ParsedPacket::SynEcho { nonce, cookie } => {
                 let (nonce, is_probe) = of_attempt(nonce);
                 if is_probe {
                     return self.on_probe_echo(now, from, &nonce);
@@ -53,12 +53,12 @@ impl<C: ManagedConnection> Connections<C> {
                     self.urge(slot);
                 }
             }
-            Packet::StartEcho(ref echo) | Packet::EarlyEcho(ref echo) => {
+            ParsedPacket::StartEcho(ref echo) | ParsedPacket::EarlyEcho(ref echo) => {
                 let Some(slot) = self.attempt(from, &echo.nonce) else { return };
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
                 let Some(ConnectionState::Connecting(connecting)) = content else { return };
                 let opened = match packet {
-                    Packet::EarlyEcho(_) => connecting.on_early_echo(now, echo),
+                    ParsedPacket::EarlyEcho(_) => connecting.on_early_echo(now, echo),
                     _ => connecting.on_start_echo(now, echo),
                 };
                 match opened {
@@ -66,7 +66,7 @@ impl<C: ManagedConnection> Connections<C> {
                     None => self.rearm(slot),
                 }
             }
-            Packet::Version { refused, nonce, spoken } => {
+            ParsedPacket::Version { refused, nonce, spoken } => {
                 let Some(slot) = self.attempt(from, &nonce) else { return };
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
                 if let Some(ConnectionState::Connecting(connecting)) = content {
@@ -74,8 +74,8 @@ impl<C: ManagedConnection> Connections<C> {
                     self.rearm(slot);
                 }
             }
-            Packet::Reset { token } => self.on_reset(now, from, &token),
-            Packet::Busy { nonce } => {
+            ParsedPacket::Reset { token } => self.on_reset(now, from, &token),
+            ParsedPacket::Busy { nonce } => {
                 let Some(slot) = self.attempt(from, &nonce) else { return };
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
                 if let Some(ConnectionState::Connecting(connecting)) = content {
@@ -119,7 +119,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     pub(super) fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
-        let Ok(header) = Header::read(datagram) else { return };
+        let Ok(header) = ShortHeader::read(datagram) else { return };
         let Some(slot) = self.table.by_id(header.connection) else {
             // Only complete packets get a RESET, so that the reply is shorter.
             if datagram.len() >= header.len() + packet::TAG_BYTES
@@ -338,7 +338,7 @@ impl<C: ManagedConnection> Connections<C> {
             early,
             seed,
         };
-        let begun = Live::begin(now, beginning, finishing, None);
+        let begun = LiveConnection::begin(now, beginning, finishing, None);
         self.nonces.remove(&connecting.nonce());
         let mut live = match begun {
             Ok(live) => live,

@@ -1,6 +1,6 @@
 //! The interface through which an endpoint uses [`Connection`], so that the endpoint can be tested without one.
 
-use crate::connection::{Connection, Event, NewConnection, Transmit};
+use crate::connection::{Connection, ConnectionEvent, NewConnection, Transmit};
 use narrows_base::Time;
 use narrows_congestion::Dispersion;
 use narrows_wire::Token;
@@ -23,7 +23,7 @@ pub trait ManagedConnection: Sized {
     /// Handles a timer that is due.
     fn on_timeout(&mut self, now: Time);
     /// The next event, if any.
-    fn event(&mut self) -> Option<Event>;
+    fn event(&mut self) -> Option<ConnectionEvent>;
     /// Starts closing with this code and reason.
     fn close(&mut self, now: Time, code: u64, reason: &str);
     /// Handles a RESET with this token from the peer's address.
@@ -74,7 +74,7 @@ impl ManagedConnection for Connection {
     fn on_timeout(&mut self, now: Time) {
         Connection::on_timeout(self, now);
     }
-    fn event(&mut self) -> Option<Event> {
+    fn event(&mut self) -> Option<ConnectionEvent> {
         Connection::event(self)
     }
     fn close(&mut self, now: Time, code: u64, reason: &str) {

@@ -82,9 +82,9 @@ mod token_tests;
 mod whole_tests;
 
 pub use crate::connection::{EarlyData, NewConnection};
-pub use accept_filter::{AcceptFilter, Decision, Filter, Incoming};
+pub use accept_filter::{AcceptFilter, ClientFilter, Decision, IncomingClient};
 pub use calls::Facts;
-pub use config::{Clients, Connect, EndpointConfig, Entropy, Handle, Permit, ServerKey};
+pub use config::{Clients, ConnectRequest, EndpointConfig, Entropy, Handle, Permit, ServerKey};
 pub use connections::Connections;
 pub use limits::EndpointLimits;
 pub use managed::ManagedConnection;

@@ -1,8 +1,8 @@
 //! A congestion controller that panics ends its own connection, and no other.
 
-use super::stub::{CLIENT, Net, SERVER, config, connection, random, wish};
-use super::{Clients, Connect, Connections, EndpointConfig, Handle, ServerKey};
-use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use super::stub::{CLIENT, SERVER, StubNetwork, config, connection, random, wish};
+use super::{Clients, ConnectRequest, Connections, EndpointConfig, Handle, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
@@ -84,10 +84,10 @@ fn faulty(call: Call) -> ConnectionConfig {
 }
 
 /// Stream bytes that the server received.
-fn drain(net: &mut Net<Connection>, looked: &mut usize) -> usize {
+fn drain(net: &mut StubNetwork<Connection>, looked: &mut usize) -> usize {
     let mut got = 0;
     for (_, handle, event) in net.events.split_off(*looked) {
-        if let Event::Stream(StreamEvent::Readable(id)) = event
+        if let ConnectionEvent::Stream(StreamEvent::Readable(id)) = event
             && let Some(connection) = net.at(SERVER).connection(handle)
         {
             let mut buffer = [0; 4096];
@@ -102,9 +102,9 @@ fn drain(net: &mut Net<Connection>, looked: &mut usize) -> usize {
     got
 }
 
-fn closed(net: &Net<Connection>, handle: Handle) -> Option<Closed> {
+fn closed(net: &StubNetwork<Connection>, handle: Handle) -> Option<Closed> {
     net.events.iter().find_map(|e| match &e.2 {
-        Event::Closed(why) if e.1 == handle => Some(why.clone()),
+        ConnectionEvent::Closed(why) if e.1 == handle => Some(why.clone()),
         _ => None,
     })
 }
@@ -112,11 +112,11 @@ fn closed(net: &Net<Connection>, handle: Handle) -> Option<Closed> {
 #[test]
 fn a_controller_that_panics_ends_its_own_connection() {
     for call in CALLS {
-        let mut net = Net::<Connection>::new(1);
+        let mut net = StubNetwork::<Connection>::new(1);
         let good = net.connect(ServerKey::Any);
         net.run_for(0.2);
         let now = net.now;
-        let wanted = Connect { connection: faulty(call), ..wish(SERVER, ServerKey::Any) };
+        let wanted = ConnectRequest { connection: faulty(call), ..wish(SERVER, ServerKey::Any) };
         let bad = net.at(CLIENT).connect(now, wanted).unwrap();
         net.run_for(0.2);
         let mut streams = Vec::new();
@@ -161,7 +161,7 @@ fn a_controller_that_panics_ends_its_own_connection() {
 /// The same at a server, which continues to serve its other clients.
 #[test]
 fn a_server_whose_controller_panics_serves_others() {
-    let mut net = Net::<Connection>::new(2);
+    let mut net = StubNetwork::<Connection>::new(2);
     let server = EndpointConfig { connection: faulty(Call::New), ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));
     net.connect(ServerKey::Any);

@@ -3,20 +3,20 @@
 
 use super::attackers::{NEIGHBOUR, connect, is_alive, net, speak};
 use super::hostile_tests::drain;
-use super::stub::{CLIENT, Net, SERVER, StubConnection};
+use super::stub::{CLIENT, SERVER, StubConnection, StubNetwork};
 use super::{Clients, Handle, ServerKey};
 use crate::connection::{Closed, Connection};
 use crate::streams::Read;
 use narrows_base::Duration;
 
 /// A conforming client whose connection must continue.
-fn honest(net: &mut Net<StubConnection>) -> Handle {
+fn honest(net: &mut StubNetwork<StubConnection>) -> Handle {
     let handle = connect(net, NEIGHBOUR);
     net.run_for(1.0);
     handle
 }
 
-fn still_talks(net: &mut Net<StubConnection>, handle: Handle) {
+fn still_talks(net: &mut StubNetwork<StubConnection>, handle: Handle) {
     let before = net.at(SERVER).len();
     speak(net, NEIGHBOUR, handle);
     net.run_for(1.0);
@@ -36,7 +36,7 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
     let said: Vec<Vec<u8>> =
         net.seen.iter().filter(|s| s.0 == client).map(|s| s.2.clone()).collect();
     assert!(said.len() >= 3, "START, FINISH, data");
-    let replay = |net: &mut Net<StubConnection>| {
+    let replay = |net: &mut StubNetwork<StubConnection>| {
         let before = net.at(SERVER).connections();
         let mut answers = 0;
         for packet in said.iter().chain(said.iter().rev()) {
@@ -71,7 +71,7 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
 #[test]
 fn a_close_that_overtakes_finish_leaves_nothing() {
     for (finish, opens) in [(Some(100), true), (None, false)] {
-        let mut net = Net::<Connection>::new(5);
+        let mut net = StubNetwork::<Connection>::new(5);
         let handle = net.connect(ServerKey::Any);
         let mut is_closed = false;
         for _ in 0..60 {
@@ -88,7 +88,7 @@ fn a_close_that_overtakes_finish_leaves_nothing() {
             }
         }
         assert!(is_closed);
-        let is_told = |net: &Net<Connection>| {
+        let is_told = |net: &StubNetwork<Connection>| {
             matches!(net.closed(SERVER), Some(Closed::ByPeer { code: 300, .. }))
         };
         assert_eq!(net.is_connected(SERVER), opens);
@@ -103,7 +103,7 @@ fn a_close_that_overtakes_finish_leaves_nothing() {
 /// new ID, have no effect. The new connection transfers its data.
 #[test]
 fn packets_of_a_places_last_connection_change_nothing() {
-    let mut net = Net::<Connection>::new(6);
+    let mut net = StubNetwork::<Connection>::new(6);
     let client = CLIENT.parse().unwrap();
     let server = SERVER.parse().unwrap();
     let first = net.connect(ServerKey::Any);

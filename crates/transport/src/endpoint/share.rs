@@ -7,16 +7,16 @@
 //! much. Keys come last because they are free: an attacker can use a new one for each connection. Another client at the
 //! same address uses one key for all of its own.
 
-use super::source::{Prefix, Source};
+use super::source::{ClientNetwork, Prefix};
 use narrows_base::Time;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The client for which a place is counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Client {
+pub struct CountedClient {
     /// Its network.
-    pub source: Source,
+    pub source: ClientNetwork,
     /// Its static key; zeros while unknown.
     pub key: [u8; 32],
     /// Whether its key is on the server's list. Such clients give way only if no other can, and never to an unlisted
@@ -28,7 +28,7 @@ pub struct Client {
 #[derive(Clone, Copy, Debug)]
 pub struct Holder<T> {
     /// The client that holds the place.
-    pub client: Client,
+    pub client: CountedClient,
     /// Bytes moved recently, and since the client connected.
     pub moved: (u64, u64),
     /// Whether it is new, so that its first request may be in transit. A new client counts as having moved
@@ -64,12 +64,16 @@ type Counts = [usize; 4];
 /// with most places. Within one network the criteria are, in order: the least data moved lately, the key with most
 /// places, the least data in all, the oldest. The new client is counted, too, so its own network gives way before
 /// smaller ones.
-pub fn gives_way<T: Copy>(holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
+pub fn gives_way<T: Copy>(holders: Vec<Holder<T>>, newcomer: &CountedClient) -> Option<T> {
     give_way(holders, newcomer, 1).pop()
 }
 
 /// The places to free for several such clients: at most `most`, in the order in which they give way.
-pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: usize) -> Vec<T> {
+pub fn give_way<T: Copy>(
+    mut holders: Vec<Holder<T>>,
+    newcomer: &CountedClient,
+    most: usize,
+) -> Vec<T> {
     if holders.iter().any(|h| !h.client.is_listed) {
         holders.retain(|h| !h.client.is_listed);
     } else if !newcomer.is_listed {
@@ -107,7 +111,7 @@ pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: u
 }
 
 /// The criteria for counting: network, key, bytes moved lately.
-type Member = (Source, [u8; 32], u64);
+type Member = (ClientNetwork, [u8; 32], u64);
 
 /// Sizes of the groups of each of `members`, which are sorted.
 fn counts(members: &[Member]) -> Vec<Counts> {
@@ -137,9 +141,9 @@ fn group(&(source, key, moved): &Member, level: usize) -> (Prefix, Option<([u8; 
 mod tests {
     use super::*;
 
-    fn client(address: &str, key: u8) -> Client {
-        let source = Source::of(address.parse().unwrap());
-        Client { source, key: [key; 32], is_listed: false }
+    fn client(address: &str, key: u8) -> CountedClient {
+        let source = ClientNetwork::of(address.parse().unwrap());
+        CountedClient { source, key: [key; 32], is_listed: false }
     }
     /// Clients with one place each, the oldest first; the place is the index.
     fn holders(clients: &[(&str, u8, u64)]) -> Vec<Holder<usize>> {

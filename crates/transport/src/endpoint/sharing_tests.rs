@@ -2,11 +2,11 @@
 
 use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, close_code, connect, is_alive, net, speak};
 use super::hostile_tests::sizes;
-use super::stub::{CLIENT, Net, SERVER, StubConnection, key};
+use super::stub::{CLIENT, SERVER, StubConnection, StubNetwork, key};
 use super::{Clients, Handle};
-use crate::connection::{Closed, Event};
+use crate::connection::{Closed, ConnectionEvent};
 use narrows_base::{Duration, Time};
-use narrows_wire::packet::Packet;
+use narrows_wire::packet::ParsedPacket;
 use std::net::SocketAddr;
 
 /// Ten seconds of 70 connections per second from one address, each with its own key, as in an attack that once excluded
@@ -85,8 +85,12 @@ fn connections_that_trickle_give_way_to_a_neighbour() {
         attackers.connect(&mut net, from, 100 + n).expect("there is room");
     }
     for _ in 0..30 {
-        let all: Vec<Handle> =
-            net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
+        let all: Vec<Handle> = net
+            .events
+            .iter()
+            .filter(|e| matches!(e.2, ConnectionEvent::Connected(_)))
+            .map(|e| e.1)
+            .collect();
         for handle in all {
             net.at(SERVER).connection(handle).unwrap().moved += 10;
         }
@@ -95,7 +99,8 @@ fn connections_that_trickle_give_way_to_a_neighbour() {
     let neighbour = connect(&mut net, NEIGHBOUR);
     net.run_for(0.2);
     assert!(is_alive(&mut net, NEIGHBOUR, neighbour));
-    let gone = net.events.iter().filter(|e| e.2 == Event::Closed(Closed::GaveWay)).count();
+    let gone =
+        net.events.iter().filter(|e| e.2 == ConnectionEvent::Closed(Closed::GaveWay)).count();
     assert_eq!(gone, 1);
 }
 
@@ -174,7 +179,7 @@ fn who_gives_way_is_told() {
     ping[12] = 1;
     first.sealer.seal(0, None, &mut ping).unwrap();
     let answer = attackers.say(&mut net, from, &ping);
-    assert!(matches!(Packet::read(&answer[0]), Ok(Packet::Reset { .. })));
+    assert!(matches!(ParsedPacket::read(&answer[0]), Ok(ParsedPacket::Reset { .. })));
 }
 
 /// If all places are taken by connections that move data, no connection gives way. A new client gets BUSY, retries, and
@@ -188,7 +193,7 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
         attackers.connect(&mut net, from, 100 + n).expect("there is room");
     }
     let all: Vec<Handle> = net.events.iter().map(|e| e.1).collect();
-    let keep_moving = |net: &mut Net<StubConnection>, seconds: u32, left: usize| {
+    let keep_moving = |net: &mut StubNetwork<StubConnection>, seconds: u32, left: usize| {
         for _ in 0..seconds * 2 {
             let now = net.now;
             for handle in &all[..left] {
@@ -205,7 +210,7 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
     keep_moving(&mut net, 16, 32);
     assert!(!is_alive(&mut net, CLIENT, refused));
     assert_eq!(net.closed(CLIENT), Some(Closed::Busy));
-    assert!(net.events.iter().all(|e| e.2 != Event::Closed(Closed::GaveWay)));
+    assert!(net.events.iter().all(|e| e.2 != ConnectionEvent::Closed(Closed::GaveWay)));
     let patient = connect(&mut net, CLIENT);
     keep_moving(&mut net, 5, 32);
     let now = net.now;
@@ -215,8 +220,8 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
 }
 
 /// Makes all connections of the server move data: `bytes` for each client address.
-fn move_data(net: &mut Net<StubConnection>, bytes: impl Fn(SocketAddr) -> u64) {
-    let connected = net.events.iter().filter(|e| matches!(e.2, Event::Connected(_)));
+fn move_data(net: &mut StubNetwork<StubConnection>, bytes: impl Fn(SocketAddr) -> u64) {
+    let connected = net.events.iter().filter(|e| matches!(e.2, ConnectionEvent::Connected(_)));
     let all: Vec<Handle> = connected.map(|e| e.1).collect();
     let now = net.now;
     for handle in all {
@@ -259,7 +264,8 @@ fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
     assert!(is_alive(&mut net, CLIENT, far));
     assert!(is_alive(&mut net, NEIGHBOUR, behind));
     assert!(is_alive(&mut net, NEIGHBOUR, talker));
-    let gone = net.events.iter().filter(|e| e.2 == Event::Closed(Closed::GaveWay)).count();
+    let gone =
+        net.events.iter().filter(|e| e.2 == ConnectionEvent::Closed(Closed::GaveWay)).count();
     assert_eq!(gone, 2);
 }
 
@@ -344,8 +350,12 @@ fn listed_keys_keep_a_quarter_of_the_places() {
         let from = attackers.place(&format!("10.0.0.{n}"));
         attackers.connect(&mut net, from, 100 + n as u8).expect("strangers are let in");
         // They move data, so that none gives way.
-        let all: Vec<Handle> =
-            net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
+        let all: Vec<Handle> = net
+            .events
+            .iter()
+            .filter(|e| matches!(e.2, ConnectionEvent::Connected(_)))
+            .map(|e| e.1)
+            .collect();
         let now = net.now;
         for handle in all.into_iter().skip(2) {
             if let Some(c) = net.at(SERVER).connection(handle) {
@@ -387,9 +397,9 @@ fn a_new_list_of_clients_cuts_only_those_that_are_no_longer_on_it() {
     speak(&mut net, CLIENT, stays);
     net.run_for(0.2);
     assert!(is_alive(&mut net, CLIENT, stays));
-    let closed = |net: &Net<StubConnection>| {
+    let closed = |net: &StubNetwork<StubConnection>| {
         net.events.iter().rev().find_map(|(_, _, event)| match event {
-            Event::Closed(Closed::ByPeer { code, .. }) => Some(*code),
+            ConnectionEvent::Closed(Closed::ByPeer { code, .. }) => Some(*code),
             _ => None,
         })
     };

@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 /// The network under which a client is counted: an IPv4 address, or an IPv6 /64, because a host with one IPv6 address
-/// usually has the whole /64. The /56 (one customer) and the /48 (one site) are counted, too: see [`Source::prefixes`].
+/// usually has the whole /64. The /56 (one customer) and the /48 (one site) are counted, too: see [`ClientNetwork::prefixes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Source {
+pub struct ClientNetwork {
     is_ipv6: bool,
     /// The 32 bits of an IPv4 address in the upper half, or the first 64 bits of an IPv6 address.
     bits: u64,
 }
 
-/// A [`Source`] or a larger network that contains it.
+/// A [`ClientNetwork`] or a larger network that contains it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Prefix {
     is_ipv6: bool,
@@ -22,12 +22,12 @@ pub struct Prefix {
 /// Lengths of the counted IPv6 prefixes, the widest first.
 const IPV6_LENGTHS: [u8; 3] = [48, 56, 64];
 
-impl Source {
+impl ClientNetwork {
     /// The source of an address; an IPv4-mapped IPv6 address counts as IPv4.
-    pub fn of(address: IpAddr) -> Source {
+    pub fn of(address: IpAddr) -> ClientNetwork {
         match address.to_canonical() {
-            IpAddr::V4(v4) => Source { is_ipv6: false, bits: u64::from(v4.to_bits()) << 32 },
-            IpAddr::V6(v6) => Source { is_ipv6: true, bits: (v6.to_bits() >> 64) as u64 },
+            IpAddr::V4(v4) => ClientNetwork { is_ipv6: false, bits: u64::from(v4.to_bits()) << 32 },
+            IpAddr::V6(v6) => ClientNetwork { is_ipv6: true, bits: (v6.to_bits() >> 64) as u64 },
         }
     }
 
@@ -43,7 +43,7 @@ impl Source {
     }
 
     fn prefix(self, length: u8) -> Prefix {
-        let Source { is_ipv6, bits } = self;
+        let ClientNetwork { is_ipv6, bits } = self;
         let host = 64 - u32::from(length);
         Prefix { is_ipv6, length, bits: bits >> host << host }
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn ipv4_counts_by_address_and_ipv6_by_64_56_and_48() {
-        let of = |text: &str| Source::of(text.parse().unwrap());
+        let of = |text: &str| ClientNetwork::of(text.parse().unwrap());
         let prefixes = |text: &str| of(text).prefixes().collect::<Vec<_>>();
         assert_eq!(prefixes("192.0.2.1").len(), 1);
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));

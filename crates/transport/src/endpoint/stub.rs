@@ -3,12 +3,12 @@
 
 use super::managed::ManagedConnection;
 use super::{
-    Clients, Connect, Connections, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
+    Clients, ConnectRequest, Connections, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
     ServerKey,
 };
 use crate::connection::NewConnection;
-use crate::connection::{Closed, ConnectionConfig, Event, Transmit};
-use crate::streams::Limits;
+use crate::connection::{Closed, ConnectionConfig, ConnectionEvent, Transmit};
+use crate::streams::FlowControlLimits;
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Spec, Time};
 use narrows_wire::packet::TAG_BYTES;
@@ -32,7 +32,7 @@ pub(super) struct StubConnection {
     pub(super) heard: Vec<Vec<u8>>,
     pub(super) moved: u64,
     pub(super) in_flight: u64,
-    events: VecDeque<Event>,
+    events: VecDeque<ConnectionEvent>,
     /// How often the endpoint called `transmit` or `on_timeout`.
     pub(super) looks: u64,
     pub(super) idle_until: Time,
@@ -85,11 +85,11 @@ impl ManagedConnection for StubConnection {
                 Frame::Datagram(message) => {
                     self.moved += message.len() as u64;
                     self.heard.push(message.to_vec());
-                    self.events.push_back(Event::Message);
+                    self.events.push_back(ConnectionEvent::Message);
                 }
                 Frame::Close { code, reason } => {
                     let reason = String::from_utf8_lossy(reason).into_owned();
-                    self.events.push_back(Event::Closed(Closed::ByPeer { code, reason }));
+                    self.events.push_back(ConnectionEvent::Closed(Closed::ByPeer { code, reason }));
                     self.is_drained = true;
                 }
                 _ => {}
@@ -129,19 +129,19 @@ impl ManagedConnection for StubConnection {
     fn on_timeout(&mut self, now: Time) {
         self.looks += 1;
         if now >= self.idle_until && !self.is_drained {
-            self.events.push_back(Event::Closed(Closed::TimedOut));
+            self.events.push_back(ConnectionEvent::Closed(Closed::TimedOut));
             self.is_drained = true;
         }
     }
-    fn event(&mut self) -> Option<Event> {
+    fn event(&mut self) -> Option<ConnectionEvent> {
         self.events.pop_front()
     }
     fn close(&mut self, _: Time, code: u64, _: &str) {
         self.closing = Some(code);
-        self.events.push_back(Event::Closed(Closed::Locally));
+        self.events.push_back(ConnectionEvent::Closed(Closed::Locally));
     }
     fn on_reset(&mut self, _: &[u8; 16]) {
-        self.events.push_back(Event::Closed(Closed::Reset));
+        self.events.push_back(ConnectionEvent::Closed(Closed::Reset));
         self.is_drained = true;
     }
     fn remote(&self) -> SocketAddr {
@@ -193,7 +193,7 @@ pub(super) fn connection() -> ConnectionConfig {
         first_datagram: 1200,
         idle_timeout: Duration::from_secs(30),
         keep_alive: Duration::ZERO,
-        limits: Limits { data: 1 << 20, stream: 1 << 18, both: 4, one_way: 4 },
+        limits: FlowControlLimits { data: 1 << 20, stream: 1 << 18, both: 4, one_way: 4 },
         send_buffer: 1 << 18,
         turn_bytes: 0,
         max_message: 1000,
@@ -223,8 +223,8 @@ pub(super) fn config(n: u8, clients: Clients) -> EndpointConfig {
     }
 }
 
-pub(super) fn wish(to: &str, server_key: ServerKey) -> Connect {
-    Connect {
+pub(super) fn wish(to: &str, server_key: ServerKey) -> ConnectRequest {
+    ConnectRequest {
         remote: to.parse().unwrap(),
         server_key,
         suite: Suite::Aes256Gcm,
@@ -243,12 +243,12 @@ pub(super) const CLIENT: &str = "198.51.100.7:5000";
 type Arrivals<'a> = dyn FnMut(Time, &[u8]) -> Vec<Time> + 'a;
 
 /// Endpoints by their addresses, and the packets in transit.
-pub(super) struct Net<C> {
+pub(super) struct StubNetwork<C> {
     pub(super) now: Time,
     pub(super) ports: BTreeMap<SocketAddr, Connections<C>>,
     /// By arrival time and serial number: from, to, bytes.
     pub(super) flying: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
-    pub(super) events: Vec<(SocketAddr, Handle, Event)>,
+    pub(super) events: Vec<(SocketAddr, Handle, ConnectionEvent)>,
     /// All packets sent so far.
     pub(super) seen: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
     /// Packets that one call may write, as for a socket with segmentation offload.
@@ -256,14 +256,14 @@ pub(super) struct Net<C> {
     count: u64,
 }
 
-impl Net<StubConnection> {
+impl StubNetwork<StubConnection> {
     /// A server with key 2 that accepts all clients, and a client with key 1.
-    pub(super) fn pair(seed: u64) -> Net<StubConnection> {
-        Net::new(seed)
+    pub(super) fn pair(seed: u64) -> StubNetwork<StubConnection> {
+        StubNetwork::new(seed)
     }
     /// Such a pair whose server requires a cookie.
-    pub(super) fn pair_with_cookies(seed: u64) -> Net<StubConnection> {
-        let mut net = Net::pair(seed);
+    pub(super) fn pair_with_cookies(seed: u64) -> StubNetwork<StubConnection> {
+        let mut net = StubNetwork::pair(seed);
         let config = config(2, Clients::Any);
         let limits = EndpointLimits { handshakes: 3, ..config.limits };
         *net.at(SERVER) = Connections::new(EndpointConfig { limits, ..config }, random(2 * seed));
@@ -271,14 +271,14 @@ impl Net<StubConnection> {
     }
 }
 
-impl<C: ManagedConnection> Net<C> {
+impl<C: ManagedConnection> StubNetwork<C> {
     /// A server with key 2 that accepts all clients, and a client with key 1.
-    pub(super) fn new(seed: u64) -> Net<C> {
+    pub(super) fn new(seed: u64) -> StubNetwork<C> {
         let ports = [
             (SERVER, Connections::new(config(2, Clients::Any), random(2 * seed))),
             (CLIENT, Connections::new(config(1, Clients::None), random(2 * seed + 1))),
         ];
-        Net {
+        StubNetwork {
             now: Time::from_secs_f64(100.0),
             ports: ports
                 .into_iter()
@@ -354,17 +354,17 @@ impl<C: ManagedConnection> Net<C> {
         self.run(until, &mut |now, _| vec![now + Duration::from_millis(20)]);
     }
     /// Events at an address, in order.
-    pub(super) fn at_of(&self, address: &str) -> Vec<Event> {
+    pub(super) fn at_of(&self, address: &str) -> Vec<ConnectionEvent> {
         let address: SocketAddr = address.parse().unwrap();
         self.events.iter().filter(|e| e.0 == address).map(|e| e.2.clone()).collect()
     }
     pub(super) fn closed(&self, address: &str) -> Option<Closed> {
         self.at_of(address).into_iter().find_map(|e| match e {
-            Event::Closed(why) => Some(why),
+            ConnectionEvent::Closed(why) => Some(why),
             _ => None,
         })
     }
     pub(super) fn is_connected(&self, address: &str) -> bool {
-        self.at_of(address).iter().any(|e| matches!(e, Event::Connected(_)))
+        self.at_of(address).iter().any(|e| matches!(e, ConnectionEvent::Connected(_)))
     }
 }

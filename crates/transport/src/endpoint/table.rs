@@ -13,7 +13,7 @@ const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 /// A slot: its names, alarm, queue flags and content.
 #[derive(Debug)]
-pub(super) struct Slot<T> {
+pub(super) struct ConnectionSlot<T> {
     /// The ID in packets.
     pub(super) id: ConnectionId,
     /// The application's name for the connection.
@@ -32,8 +32,8 @@ pub(super) struct Slot<T> {
 
 /// All slots. They are created on demand and reused.
 #[derive(Debug)]
-pub(super) struct Table<T> {
-    slots: Vec<Slot<T>>,
+pub(super) struct SlotTable<T> {
+    slots: Vec<ConnectionSlot<T>>,
     free: Vec<u32>,
     most: usize,
     /// Low bits of an ID for the slot's number.
@@ -41,12 +41,12 @@ pub(super) struct Table<T> {
     made: u64,
 }
 
-impl<T> Table<T> {
+impl<T> SlotTable<T> {
     /// A table of at most `most` slots.
-    pub(super) fn new(most: usize) -> Table<T> {
+    pub(super) fn new(most: usize) -> SlotTable<T> {
         let most = most.min(MAX_SLOTS);
         let bits = most.next_power_of_two().trailing_zeros().max(1);
-        Table { slots: Vec::new(), free: Vec::new(), most, bits, made: 0 }
+        SlotTable { slots: Vec::new(), free: Vec::new(), most, bits, made: 0 }
     }
 
     /// Number of slots in use.
@@ -85,7 +85,7 @@ impl<T> Table<T> {
         }
         self.made += 1;
         let handle = Handle(self.made << SLOT_BITS | u64::from(index));
-        let slot = Slot {
+        let slot = ConnectionSlot {
             id,
             handle,
             armed: Time::NEVER,
@@ -125,7 +125,7 @@ impl<T> Table<T> {
         slots.filter_map(|(index, slot)| Some(((index, slot.handle), slot.content.as_ref()?)))
     }
     /// A slot in use or not.
-    pub(super) fn get(&mut self, index: u32) -> Option<&mut Slot<T>> {
+    pub(super) fn get(&mut self, index: u32) -> Option<&mut ConnectionSlot<T>> {
         self.slots.get_mut(index as usize)
     }
     /// The slot for a packet with this ID.

@@ -1,15 +1,15 @@
 //! Address tokens: the handshake with a known server takes one round trip, and a rejected token causes no failure.
 
-use super::stub::{CLIENT, Net, SERVER, config, key, random, wish};
+use super::stub::{CLIENT, SERVER, StubNetwork, config, key, random, wish};
 use super::{Clients, Connections, Handle, ServerKey, TokenStore};
-use crate::connection::{Closed, Connection, Event};
+use crate::connection::{Closed, Connection, ConnectionEvent};
 use narrows_base::{Duration, RandomKey, Time};
 use narrows_wire::{Token, packet};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-type Whole = Net<Connection>;
+type Whole = StubNetwork<Connection>;
 
 const OTHER: &str = "198.51.100.8:5000";
 
@@ -50,7 +50,10 @@ fn connects(net: &mut Whole, from: &str) -> (Vec<u8>, f64) {
             took = net.now.since(began).as_secs_f64();
         }
     }
-    let told = net.events[events..].iter().filter(|e| matches!(e.2, Event::Connected(_))).count();
+    let told = net.events[events..]
+        .iter()
+        .filter(|e| matches!(e.2, ConnectionEvent::Connected(_)))
+        .count();
     assert_eq!(told, 2, "both ends are connected");
     let kinds = net.seen[seen..].iter().map(|s| s.2[0]).filter(|kind| kind & 0x80 != 0);
     (kinds.collect(), took)
@@ -267,10 +270,11 @@ fn opened_over_a_bad_path(seed: u64, loss: f64, has_tokens: bool) -> (u32, u32) 
             }
             copies
         });
-        let at_client =
-            |e: &&(SocketAddr, Handle, Event)| e.1 == handle && e.0 == CLIENT.parse().unwrap();
+        let at_client = |e: &&(SocketAddr, Handle, ConnectionEvent)| {
+            e.1 == handle && e.0 == CLIENT.parse().unwrap()
+        };
         let ended = net.events.iter().filter(at_client).find_map(|e| match &e.2 {
-            Event::Closed(why) => Some(why.clone()),
+            ConnectionEvent::Closed(why) => Some(why.clone()),
             _ => None,
         });
         match ended {

@@ -2,7 +2,7 @@
 //! drops its oldest. Its tokens of that age or older then count as used. Their clients get a cookie, which costs them a
 //! round trip.
 
-use super::source::{Prefix, Source};
+use super::source::{ClientNetwork, Prefix};
 use narrows_base::Time;
 use narrows_wire::token::{MAX_TOKEN_LIFE, TokenName};
 use std::cmp::Reverse;
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The used tokens of a network; never empty.
 #[derive(Debug, Default)]
-struct Network {
+struct NetworkTokens {
     used: BTreeSet<TokenName>,
     /// Tokens issued at or before this time count as used.
     floor: Option<u64>,
 }
 
-impl Network {
+impl NetworkTokens {
     /// Order in which networks drop tokens: most tokens first, then the oldest token.
     fn rank(&self) -> Rank {
         (Reverse(self.used.len()), self.used.first().map_or(u64::MAX, |name| name.issued))
@@ -30,7 +30,7 @@ type Rank = (Reverse<usize>, u64);
 pub(super) struct UsedTokens {
     most: usize,
     in_all: usize,
-    networks: BTreeMap<Prefix, Network>,
+    networks: BTreeMap<Prefix, NetworkTokens>,
     /// The same networks, in the order in which they drop tokens.
     ranks: BTreeSet<(Rank, Prefix)>,
     /// Tokens of any network issued at or before this time count as used.
@@ -49,14 +49,14 @@ impl UsedTokens {
     }
 
     /// Whether a token was used, or is too old to rule that out.
-    pub(super) fn may_have(&self, from: Source, token: &TokenName) -> bool {
+    pub(super) fn may_have(&self, from: ClientNetwork, token: &TokenName) -> bool {
         let is_below = |floor: Option<u64>| floor.is_some_and(|floor| token.issued <= floor);
         let network = self.networks.get(&from.widest());
         is_below(self.floor) || network.is_some_and(|n| is_below(n.floor) || n.used.contains(token))
     }
 
     /// Marks a token as used.
-    pub(super) fn insert(&mut self, now: Time, from: Source, token: &TokenName) {
+    pub(super) fn insert(&mut self, now: Time, from: ClientNetwork, token: &TokenName) {
         let oldest = now.as_nanos().saturating_sub(MAX_TOKEN_LIFE.as_nanos()) / 1_000_000;
         self.change(from.widest(), |network| {
             // Expired tokens need not be remembered.
@@ -79,7 +79,7 @@ impl UsedTokens {
         }
     }
 
-    fn change(&mut self, prefix: Prefix, act: impl FnOnce(&mut Network)) {
+    fn change(&mut self, prefix: Prefix, act: impl FnOnce(&mut NetworkTokens)) {
         let mut network = self.networks.remove(&prefix).unwrap_or_default();
         self.ranks.remove(&(network.rank(), prefix));
         self.in_all -= network.used.len();
@@ -100,7 +100,8 @@ impl UsedTokens {
     pub(super) fn memory(&self) -> usize {
         // A B-tree node has eleven entries.
         const SET: usize = 11 * size_of::<TokenName>();
-        const NETWORK: usize = size_of::<(Prefix, Network)>() + size_of::<(Rank, Prefix)>() + SET;
+        const NETWORK: usize =
+            size_of::<(Prefix, NetworkTokens)>() + size_of::<(Rank, Prefix)>() + SET;
         2 * self.in_all * size_of::<TokenName>() + self.networks.len() * NETWORK
     }
 }
@@ -110,8 +111,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn network(n: u8) -> Source {
-        Source::of(std::net::Ipv4Addr::new(192, 0, 2, n).into())
+    fn network(n: u8) -> ClientNetwork {
+        ClientNetwork::of(std::net::Ipv4Addr::new(192, 0, 2, n).into())
     }
     fn name(issued: u64, id: u8) -> TokenName {
         TokenName { issued, id: [id; 12] }

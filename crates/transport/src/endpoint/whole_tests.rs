@@ -1,8 +1,8 @@
 //! Two endpoints with real connections.
 
-use super::stub::{CLIENT, Net, SERVER, config, connection, random, wish};
-use super::{Clients, Connect, Connections, EndpointConfig, Permit, ServerKey};
-use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use super::stub::{CLIENT, SERVER, StubNetwork, config, connection, random, wish};
+use super::{Clients, ConnectRequest, Connections, EndpointConfig, Permit, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::protocol::MakeReceiverSide;
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
@@ -11,7 +11,7 @@ use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-type Whole = Net<Connection>;
+type Whole = StubNetwork<Connection>;
 
 /// Without any application data both ends connect: the client's FINISH is acknowledged, and the
 /// attempt does not time out.
@@ -65,7 +65,7 @@ fn a_stream_arrives_whole_over_a_bad_path() {
                 }
             }
             for (_, handle, event) in net.events.split_off(looked) {
-                if let Event::Stream(StreamEvent::Readable(id)) = event {
+                if let ConnectionEvent::Stream(StreamEvent::Readable(id)) = event {
                     let Some(connection) = net.at(SERVER).connection(handle) else { continue };
                     let mut buffer = [0; 4096];
                     loop {
@@ -143,7 +143,7 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
             .unwrap(),
             label => read(label),
         };
-        let wanted = Connect {
+        let wanted = ConnectRequest {
             connection: ConnectionConfig { protocol, ..connection() },
             ..wish(SERVER, ServerKey::Any)
         };
@@ -197,7 +197,7 @@ fn with_witness(protocol: &Protocol, known: &[Protocol]) -> (Whole, super::Handl
     let permit = Permit::Listed;
     let server = EndpointConfig { connection: server, permit, ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));
-    let wanted = Connect {
+    let wanted = ConnectRequest {
         connection: ConnectionConfig { protocol: protocol.clone(), ..connection() },
         ..wish(SERVER, ServerKey::Any)
     };
@@ -261,7 +261,7 @@ fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
     let listed = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let wanted = ConnectionConfig { protocol: listed, ..connection() };
     let now = net.now;
-    let wanted = Connect { connection: wanted, ..wish(SERVER, ServerKey::Any) };
+    let wanted = ConnectRequest { connection: wanted, ..wish(SERVER, ServerKey::Any) };
     net.at(CLIENT).connect(now, wanted).unwrap();
     net.run_for(2.0);
     assert_eq!((net.closed(CLIENT), net.closed(SERVER)), (None, None));

@@ -1,7 +1,7 @@
 //! Runs the receiver side of the sender's controller. It sees only ack-eliciting packets, which are the ones that are
 //! paced and counted, and it sees them under consecutive numbers.
 
-use super::log::Place;
+use super::log::LogPosition;
 use super::numbering::Numbering;
 use crate::ranges::Ranges;
 use narrows_base::{Duration, Time};
@@ -65,7 +65,7 @@ impl FeedbackSource {
 
     /// A packet arrived; `received` has all packets so far, including this one.
     #[inline]
-    pub fn on_packet(&mut self, now: Time, p: &SidePacket, place: &Place, received: &Ranges) {
+    pub fn on_packet(&mut self, now: Time, p: &SidePacket, place: &LogPosition, received: &Ranges) {
         if p.number >= place.next {
             let (from, to) = if p.ack_eliciting {
                 (place.uncounted_from.max(place.next), p.number)

@@ -1,7 +1,7 @@
 //! Arrived and missing packets, as reports list them.
 
 use crate::ranges::Ranges;
-use narrows_base::Run;
+use narrows_base::PacketRun;
 
 /// Limit on the ranges kept.
 const MAX_RANGES: usize = 256;
@@ -38,7 +38,7 @@ impl ReceivedNumbers for Ranges {
 
 /// A new packet's position among the earlier ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct LogPosition {
     /// The highest number received before, plus one.
     pub next: u64,
     /// The number that would have left no gap: above `next` if numbers in between do not count.
@@ -85,7 +85,7 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         nonce: R::Nonce,
         uncounted: u64,
         least_unacked: u64,
-    ) -> Place {
+    ) -> LogPosition {
         let next = self.next;
         // Numbers below 0 or the floor cannot be missing: the lowest one remaining is the expected one.
         let uncounted = uncounted.min(number.saturating_sub(self.floor));
@@ -106,7 +106,7 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
             let Some((_, to)) = self.received.ranges().iter().next() else { break };
             self.forget_below(to);
         }
-        Place { next, expected, uncounted_from: number - uncounted }
+        LogPosition { next, expected, uncounted_from: number - uncounted }
     }
 
     /// Packet `to` shows that `[from, to)` do not count.
@@ -161,7 +161,11 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
     /// Arrived and missing numbers, from `highest` downwards; `radio` returns whether a missing number's run is
     /// attributed to the radio link.
     #[inline]
-    pub fn runs(&self, highest: u64, radio: impl Fn(u64) -> bool) -> impl Iterator<Item = Run> {
+    pub fn runs(
+        &self,
+        highest: u64,
+        radio: impl Fn(u64) -> bool,
+    ) -> impl Iterator<Item = PacketRun> {
         runs(self.received.ranges().iter().rev(), self.floor, highest, radio)
     }
 
@@ -178,7 +182,7 @@ pub fn runs(
     floor: u64,
     highest: u64,
     radio: impl Fn(u64) -> bool,
-) -> impl Iterator<Item = Run> {
+) -> impl Iterator<Item = PacketRun> {
     let mut ranges = arrived.skip_while(move |r| r.0 > highest).take_while(move |r| r.1 > floor);
     let mut next = ranges.next();
     std::iter::from_fn(move || {
@@ -187,7 +191,7 @@ pub fn runs(
         let (from, to) = (from.max(floor), to.min(highest.saturating_add(1)));
         let below = next.map_or(floor.min(from), |range| range.1);
         let missing = from - below;
-        Some(Run { arrived: to - from, missing, radio: missing > 0 && radio(below) })
+        Some(PacketRun { arrived: to - from, missing, radio: missing > 0 && radio(below) })
     })
 }
 
@@ -205,7 +209,7 @@ mod tests {
             log.on_arrival(number, (), 0, least_unacked);
         }
         let runs: Vec<_> = log.runs(12, |_| true).collect();
-        assert_eq!(runs, [Run { arrived: 3, missing: 0, radio: false }]);
+        assert_eq!(runs, [PacketRun { arrived: 3, missing: 0, radio: false }]);
         let kept: Vec<_> = log.received().iter().collect();
         assert_eq!(kept, [(10, 13)], "what is below is not kept");
     }

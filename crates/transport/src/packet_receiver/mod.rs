@@ -18,7 +18,7 @@ use crate::loss_classifier::LossTracker;
 use ack_policy::{AckPolicy, bounded_spacing, max_wait};
 use feedback::{FeedbackSource, SidePacket};
 use log::ArrivalLog;
-use narrows_base::{Duration, Run, Time};
+use narrows_base::{Duration, PacketRun, Time};
 use narrows_congestion::{Feedback, ReceiverSide};
 
 /// A packet that arrived for the first time.
@@ -248,7 +248,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
     }
     /// The runs, from `highest` downwards.
     #[inline]
-    pub fn runs(&self, highest: u64) -> impl Iterator<Item = Run> {
+    pub fn runs(&self, highest: u64) -> impl Iterator<Item = PacketRun> {
         let tracker = self.tracker.as_deref();
         self.log.runs(highest, move |n| tracker.is_some_and(|t| t.is_radio(n)))
     }

@@ -7,7 +7,7 @@ const REMEMBERED: usize = 16;
 
 /// Numbers `[from, to)` do not count; `offset` is the total of uncounted ones below `to`.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct UncountedRange {
     from: u64,
     to: u64,
     offset: u64,
@@ -15,7 +15,7 @@ struct Step {
 
 /// Maps packet numbers to the receiver side's.
 #[derive(Debug, Default)]
-pub(super) struct Numbering(VecDeque<Step>);
+pub(super) struct Numbering(VecDeque<UncountedRange>);
 
 impl Numbering {
     /// The numbers `[from, to)` do not count; they are above all earlier such ranges.
@@ -32,7 +32,7 @@ impl Numbering {
         if self.0.len() >= REMEMBERED {
             self.0.pop_front();
         }
-        self.0.push_back(Step { from, to, offset: offset + (to - from) });
+        self.0.push_back(UncountedRange { from, to, offset: offset + (to - from) });
     }
 
     /// The consecutive number of a packet; for one that does not count, that of the last counted

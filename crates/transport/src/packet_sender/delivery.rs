@@ -17,7 +17,7 @@ pub(super) struct Stamp {
 
 /// State of the rate sampler.
 #[derive(Debug)]
-pub(super) struct Delivery {
+pub(super) struct RateSampler {
     delivered: u64,
     delivered_time: Time,
     first_sent: Time,
@@ -26,9 +26,9 @@ pub(super) struct Delivery {
     newest: Option<(Time, Stamp)>,
 }
 
-impl Delivery {
-    pub fn new() -> Delivery {
-        Delivery {
+impl RateSampler {
+    pub fn new() -> RateSampler {
+        RateSampler {
             delivered: 0,
             delivered_time: Time::ZERO,
             first_sent: Time::ZERO,

@@ -3,11 +3,11 @@
 //! losses, the end or start of a recovery or a slow start restart, and CE marks.
 
 use super::counters::Counters;
-use super::delivery::{Delivery, Stamp};
+use super::delivery::{RateSampler, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
-use super::losses::Found;
+use super::losses::DetectedLosses;
 use super::round_trip::RoundTrip;
-use super::spurious::{Episode, LateArrivals};
+use super::spurious::{LateArrivals, LossEpisode};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, CumulativeAck, Dispersion, Feedback, Loss, LossFoundBy,
@@ -36,7 +36,7 @@ pub(super) struct CcFeed {
     scale: f64,
     /// Bits of a full packet as the controller counts them, 0 if unknown.
     full_bits: f64,
-    delivery: Delivery,
+    delivery: RateSampler,
     window_limited: bool,
     round: u64,
     round_end: u64,
@@ -46,7 +46,7 @@ pub(super) struct CcFeed {
     cut_at: u64,
     marks_cut_at: u64,
     repairing: bool,
-    episode: Option<Episode>,
+    episode: Option<LossEpisode>,
     radio: u64,
     /// Waiting time of reports on the return path, and packets in flight only because of that. The controller's RTT and
     /// window do not include them.
@@ -60,7 +60,7 @@ impl CcFeed {
             controller,
             scale: 1.0,
             full_bits: 0.0,
-            delivery: Delivery::new(),
+            delivery: RateSampler::new(),
             window_limited: false,
             round: 0,
             round_end: 0,
@@ -77,7 +77,7 @@ impl CcFeed {
     pub fn renew(&mut self, controller: Box<dyn Controller>, next: u64) {
         self.own_timer = controller.requirements().own_timer;
         self.controller = controller;
-        self.delivery = Delivery::new();
+        self.delivery = RateSampler::new();
         (self.cut_at, self.marks_cut_at) = (next, next);
         (self.round, self.round_end) = (0, next);
         (self.repairing, self.window_limited, self.episode) = (false, false, None);
@@ -226,7 +226,7 @@ impl CcFeed {
         if self.own_timer || wait == Duration::ZERO {
             return rtt;
         }
-        (rtt - rtt.min(wait)).max(path.min().min(rtt))
+        (rtt - rtt.min(wait)).max(path.min_rtt().min(rtt))
     }
     /// The smoothed RTT without the waiting time of reports.
     #[inline]
@@ -262,7 +262,7 @@ impl CcFeed {
 
     /// Records the loss of a counted packet.
     #[inline]
-    pub fn book_loss<L>(&self, outcome: &ResolvedPacket<L>, found: &mut Found) {
+    pub fn book_loss<L>(&self, outcome: &ResolvedPacket<L>, found: &mut DetectedLosses) {
         let (seq, p) = (outcome.seq, &outcome.packet);
         found.count += 1;
         found.radio += u64::from(p.radio);
@@ -306,7 +306,7 @@ impl CcFeed {
             estimate: RttEstimate {
                 srtt: self.srtt(path),
                 rttvar: path.estimator().rttvar(),
-                min_rtt: path.min(),
+                min_rtt: path.min_rtt(),
             },
             arrived: None,
             forward_delay: None,
@@ -319,15 +319,15 @@ impl CcFeed {
             counted: 1,
             newly_delivered: 1,
             sent_since,
-            flight: self.flight_size(ledger.in_flight()),
-            outstanding: self.outstanding(ledger.in_flight()),
+            flight: self.flight_size(ledger.packets_in_flight()),
+            outstanding: self.outstanding(ledger.packets_in_flight()),
             prior_outstanding: self.outstanding(prior_outstanding),
             window_limited: self.window_limited,
             in_recovery: self.repairing,
             round: self.round,
             round_start,
             marks,
-            rate: self.delivery.sample(now, path.min()),
+            rate: self.delivery.sample(now, path.min_rtt()),
             feedback,
         }
     }
@@ -386,7 +386,7 @@ impl CcFeed {
     }
     fn end_recovery<L>(&mut self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) {
         if std::mem::take(&mut self.repairing) {
-            let repair = self.repair(now, ledger.in_flight(), ledger, path);
+            let repair = self.repair(now, ledger.packets_in_flight(), ledger, path);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
         }
     }
@@ -399,8 +399,8 @@ impl CcFeed {
         path: &RoundTrip,
     ) -> RecoveryEvent {
         let flight = self.flight_size(flight);
-        let outstanding = self.outstanding(ledger.in_flight());
-        let (min_rtt, srtt, cause) = (path.min(), self.srtt(path), RecoveryCause::Loss);
+        let outstanding = self.outstanding(ledger.packets_in_flight());
+        let (min_rtt, srtt, cause) = (path.min_rtt(), self.srtt(path), RecoveryCause::Loss);
         RecoveryEvent { now, cause, flight, outstanding, min_rtt, srtt }
     }
 
@@ -409,7 +409,7 @@ impl CcFeed {
     pub fn tell_losses<L>(
         &mut self,
         now: Time,
-        found: &Found,
+        found: &DetectedLosses,
         ledger: &PacketLedger<L>,
         path: &RoundTrip,
         counters: &mut Counters,
@@ -440,14 +440,14 @@ impl CcFeed {
         if persistent {
             reaction = Reaction::SlowStartRestart;
             self.repairing = false;
-            self.cut_at = ledger.next();
+            self.cut_at = ledger.next_packet_number();
             self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(
                 SlowStartRestart {
                     now,
-                    flight: ledger.in_flight() + found.count,
+                    flight: ledger.packets_in_flight() + found.count,
                     timeout: true,
                     backoffs: 1,
-                    min_rtt: path.min(),
+                    min_rtt: path.min_rtt(),
                     srtt: path.srtt(),
                 },
             ));
@@ -457,23 +457,24 @@ impl CcFeed {
             self.repairing = true;
             // Includes the packet that leaves at once: a packet sent at the time of the reduction is in recovery by
             // section 7.3.2's comparison, too.
-            self.cut_at = ledger.next() + u64::from(!self.own_timer);
-            let flight = (ledger.next() - first).saturating_sub(ledger.not_in_flight());
+            self.cut_at = ledger.next_packet_number() + u64::from(!self.own_timer);
+            let flight =
+                (ledger.next_packet_number() - first).saturating_sub(ledger.not_in_flight());
             let repair = self.repair(now, flight, ledger, path);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(repair));
         } else if found.repair {
             reaction = Reaction::RecoveryEvent;
         }
         if self.controller.send_limits().cwnd < window {
-            self.marks_cut_at = ledger.next();
+            self.marks_cut_at = ledger.next_packet_number();
         }
         reaction
     }
 
-    fn book_episode(&mut self, found: &Found, persistent: bool) {
+    fn book_episode(&mut self, found: &DetectedLosses, persistent: bool) {
         match (&mut self.episode, found.new.or(found.lowest.filter(|_| persistent))) {
             (episode, Some(_)) => {
-                *episode = found.lowest.map(|first| Episode::new(first, found.count));
+                *episode = found.lowest.map(|first| LossEpisode::new(first, found.count));
             }
             (Some(episode), None) => episode.add(found.count),
             (None, None) => {}
@@ -492,12 +493,14 @@ impl CcFeed {
     ) {
         if marks > 0 && ledger.reported() > self.marks_cut_at {
             let cause = RecoveryCause::EcnCe;
-            let mark =
-                RecoveryEvent { cause, ..self.repair(now, ledger.in_flight(), ledger, path) };
+            let mark = RecoveryEvent {
+                cause,
+                ..self.repair(now, ledger.packets_in_flight(), ledger, path)
+            };
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
             counters.marks += 1;
-            self.marks_cut_at = ledger.next();
+            self.marks_cut_at = ledger.next_packet_number();
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct ResolvedPacket<L> {
 /// Packets by number. Numbers are never reused.
 #[derive(Debug)]
 pub(super) struct PacketLedger<L> {
-    next: u64,
+    next_packet_number: u64,
     /// Lowest number of unknown outcome; `packets` begins there.
     least_unacked: u64,
     packets: VecDeque<SentPacket<L>>,
@@ -31,7 +31,7 @@ pub(super) struct PacketLedger<L> {
     /// How many of `packets` are not in flight.
     not_in_flight: u64,
     /// Packets that neither arrived nor were declared lost: on the present path, and on earlier ones.
-    in_flight: u64,
+    packets_in_flight: u64,
     old_path: u64,
     /// The first number on the present path, and when that path began.
     path_start: u64,
@@ -58,12 +58,12 @@ impl<L> PacketLedger<L> {
     /// An empty ledger.
     pub fn new() -> PacketLedger<L> {
         PacketLedger {
-            next: 0,
+            next_packet_number: 0,
             least_unacked: 0,
             packets: VecDeque::new(),
             lost: LostPackets::new(),
             not_in_flight: 0,
-            in_flight: 0,
+            packets_in_flight: 0,
             old_path: 0,
             path_start: 0,
             path_since: Time::ZERO,
@@ -81,8 +81,8 @@ impl<L> PacketLedger<L> {
 
     /// The next packet's number.
     #[inline]
-    pub fn next(&self) -> u64 {
-        self.next
+    pub fn next_packet_number(&self) -> u64 {
+        self.next_packet_number
     }
     #[inline]
     pub fn least_unacked(&self) -> u64 {
@@ -105,13 +105,13 @@ impl<L> PacketLedger<L> {
     }
     /// Packets that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
     #[inline]
-    pub fn in_flight(&self) -> u64 {
-        self.in_flight
+    pub fn packets_in_flight(&self) -> u64 {
+        self.packets_in_flight
     }
     /// The same, including packets on an earlier path.
     #[inline]
     pub fn in_flight_anywhere(&self) -> u64 {
-        self.in_flight + self.old_path
+        self.packets_in_flight + self.old_path
     }
     #[inline]
     pub fn arrived(&self) -> u64 {
@@ -191,16 +191,16 @@ impl<L> PacketLedger<L> {
     #[inline]
     pub fn is_next_skipped(&mut self) -> bool {
         let lowest = self.lowest_wanted();
-        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, lowest))
+        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next_packet_number, lowest))
     }
 
     /// A packet is sent.
     #[inline]
     pub fn push(&mut self, now: Time, stamp: Stamp, payload: L, bytes: u32, class: PacketClass) {
         let is_counted = class.is_counted();
-        self.next += 1;
-        self.lost.forget_below(self.next.saturating_sub(MAX_SENT_PACKETS as u64));
-        self.in_flight += u64::from(is_counted);
+        self.next_packet_number += 1;
+        self.lost.forget_below(self.next_packet_number.saturating_sub(MAX_SENT_PACKETS as u64));
+        self.packets_in_flight += u64::from(is_counted);
         self.not_in_flight += u64::from(!is_counted);
         self.skipped_below = u64::from(class == PacketClass::Skipped);
         self.not_in_flight_below = if is_counted { 0 } else { self.not_in_flight_below + 1 };
@@ -240,7 +240,7 @@ impl<L> PacketLedger<L> {
                 if packet.arrived {
                     self.short_before = packet.short_queue;
                 } else {
-                    self.in_flight -= 1;
+                    self.packets_in_flight -= 1;
                     self.short_queue.0 += u64::from(self.short_before);
                     packet.short_queue = self.short_before;
                 }
@@ -304,7 +304,7 @@ impl<L> PacketLedger<L> {
     /// `fresh` counted packets arrived.
     #[inline]
     pub fn leave_flight(&mut self, fresh: u64) {
-        self.in_flight -= fresh;
+        self.packets_in_flight -= fresh;
         self.arrived += fresh;
     }
     /// The receiver attributes the loss of `[from, to)` to the radio link.
@@ -330,9 +330,9 @@ impl<L> PacketLedger<L> {
                 self.old_path += u64::from(!p.arrived);
             }
         }
-        (self.in_flight, self.arrived) = (0, 0);
+        (self.packets_in_flight, self.arrived) = (0, 0);
         self.lost.clear();
-        (self.path_start, self.path_since) = (self.next, now);
+        (self.path_start, self.path_since) = (self.next_packet_number, now);
     }
     /// Whether packet `highest` was sent on the present path.
     #[inline]
@@ -341,7 +341,7 @@ impl<L> PacketLedger<L> {
     }
     /// Whether packets sent a round trip ago were sent on the present path.
     #[inline]
-    pub fn has_this_path_for(&self, now: Time, rtt: Duration) -> bool {
+    pub fn is_on_path_since(&self, now: Time, rtt: Duration) -> bool {
         now.since(self.path_since) >= rtt
     }
 }

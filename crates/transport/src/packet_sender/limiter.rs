@@ -28,7 +28,7 @@
 mod history;
 mod resume;
 
-use history::{History, SCALES};
+use history::{SCALES, SendHistory};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use resume::{Resume, confirms};
@@ -86,7 +86,7 @@ pub(super) struct Limiter {
     train_until: Option<Time>,
     /// Smallest RTT.
     rtt: Duration,
-    history: History,
+    history: SendHistory,
     /// Hinted rate in bytes per second, after the source's discount, 0 without one; the RTT hinted with it; and when
     /// the hint stops counting in windows of time.
     hinted_rate: f64,
@@ -108,7 +108,7 @@ impl Limiter {
             shown: 0,
             train_until: None,
             rtt: Duration::MAX,
-            history: History::new(slot_of(Duration::MAX)),
+            history: SendHistory::new(slot_of(Duration::MAX)),
             hinted_rate: 0.0,
             hinted_rtt: None,
             hint_ends: Time::NEVER,
@@ -280,7 +280,7 @@ impl Limiter {
     }
 
     /// No packet was received for a PTO.
-    pub fn on_probe_timeout(&mut self) {
+    pub fn on_pto(&mut self) {
         self.fall_back();
     }
 

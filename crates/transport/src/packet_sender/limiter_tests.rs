@@ -106,7 +106,7 @@ fn nothing_is_permitted_by_a_silence() {
     let mut limiter = limiter();
     assert_eq!(burst(&mut limiter, at(0)), 10);
     for ms in [500, 5_000, 500_000] {
-        limiter.on_probe_timeout();
+        limiter.on_pto();
         assert_eq!(burst(&mut limiter, at(ms)), 0);
     }
 }
@@ -126,7 +126,7 @@ fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
         // After a PTO no hint counts.
         let mut limiter = self::limiter();
         limiter.on_hints(&hints, source);
-        limiter.on_probe_timeout();
+        limiter.on_pto();
         assert_eq!(burst(&mut limiter, at(0)), 10, "{source:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! and the controller.
 
 use super::feed::Reaction;
-use super::losses::{Found, Front};
+use super::losses::{DetectedLosses, LossFrontier};
 use super::sent_packet::PacketClass;
 use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::random::{mix, unit};
@@ -16,8 +16,8 @@ const UNANSWERED: u32 = 2;
 
 impl<P: Default> PacketSender<P> {
     /// The PTO without back-off (RFC 9002 section 6.2.1).
-    pub fn probe_timeout(&self) -> Duration {
-        self.loss.probe_timeout(&self.path)
+    pub fn pto(&self) -> Duration {
+        self.loss.pto(&self.path)
     }
 
     /// Resolves packets from the lowest number on, as far as their outcome is known, and passes their outcomes on.
@@ -26,16 +26,16 @@ impl<P: Default> PacketSender<P> {
         &mut self,
         now: Time,
         source: &mut impl PayloadSource<Payload = P>,
-    ) -> Found {
-        let mut found = Found::default();
+    ) -> DetectedLosses {
+        let mut found = DetectedLosses::default();
         while let Some(front) = self.loss.front(now, &self.ledger, &self.path) {
             match front {
-                Front::Open => break,
-                Front::LostByClock => {
+                LossFrontier::Open => break,
+                LossFrontier::LostByClock => {
                     let class = self.ledger.front().map(|p| p.class);
                     found.by_clock |= class.is_some_and(PacketClass::is_counted);
                 }
-                Front::Known | Front::LostByCount => {}
+                LossFrontier::Known | LossFrontier::LostByCount => {}
             }
             self.resolve_front(now, source, &mut found);
         }
@@ -47,7 +47,7 @@ impl<P: Default> PacketSender<P> {
         &mut self,
         now: Time,
         source: &mut impl PayloadSource<Payload = P>,
-        found: &mut Found,
+        found: &mut DetectedLosses,
     ) {
         let Some(outcome) = self.ledger.resolve() else { return };
         let p = &outcome.packet;
@@ -80,7 +80,7 @@ impl<P: Default> PacketSender<P> {
         now: Time,
         source: &mut impl PayloadSource<Payload = P>,
     ) {
-        let mut found = Found::default();
+        let mut found = DetectedLosses::default();
         // More than one if a number was skipped.
         while self.ledger.is_full() {
             self.resolve_front(now, source, &mut found);
@@ -90,7 +90,7 @@ impl<P: Default> PacketSender<P> {
 
     /// Passes losses to the controller, and begins or ends recoveries.
     #[inline]
-    pub(super) fn tell_losses(&mut self, now: Time, found: &Found) {
+    pub(super) fn tell_losses(&mut self, now: Time, found: &DetectedLosses) {
         let (ledger, path) = (&self.ledger, &self.path);
         match self.feed.tell_losses(now, found, ledger, path, &mut self.counters) {
             Reaction::Nothing => {}
@@ -100,7 +100,7 @@ impl<P: Default> PacketSender<P> {
                     self.force = Force::Window;
                 }
                 if found.repair {
-                    let share = unit(mix(self.ledger.next()));
+                    let share = unit(mix(self.ledger.next_packet_number()));
                     self.pacer.shift(now, share, &self.feed, self.progress());
                 }
             }
@@ -137,13 +137,13 @@ impl<P: Default> PacketSender<P> {
             let early = self.loss.is_probe_early(&self.ledger, &self.path);
             // If the path has never acknowledged a packet, its address may be spoofed, so one probe is enough.
             let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
-            let probes = if proven && self.loss.backoffs() >= UNANSWERED { MAX_PROBES } else { 1 };
-            self.loss.on_probe_timeout();
+            let probes = if proven && self.loss.pto_count() >= UNANSWERED { MAX_PROBES } else { 1 };
+            self.loss.on_pto();
             if !early && source.is_empty() {
                 let carried = self.ledger.missing().filter(|p| source.lost(&p.payload));
                 carried.take(probes).for_each(drop);
             }
-            self.limiter.on_probe_timeout();
+            self.limiter.on_pto();
             // A controller with a timer of its own decides when the next packet leaves. If its packets are further
             // apart than a PTO, an additional packet for each loss would exceed its rate. But a rate that fell in an
             // outage may forbid packets for a minute, so after `MAX_BACKOFF_TIMEOUT` without a packet one is sent. It

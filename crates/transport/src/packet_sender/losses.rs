@@ -17,20 +17,20 @@
 //! If a packet that was declared lost arrives late, the loss was spurious: see `late` and `spurious`.
 
 use super::ledger::PacketLedger;
-use super::reordering::ReorderingWindow;
+use super::reordering::AdaptiveReorderingWindow;
 use super::round_trip::{MAX_BACKOFF_TIMEOUT, RoundTrip};
 use narrows_base::{Duration, Time};
 
 /// kPacketThreshold, RFC 9002 section 6.1.1.
 pub(super) const PACKET_THRESHOLD: u64 = 3;
 /// kPersistentCongestionThreshold, RFC 9002 section 7.6.1.
-const PERSISTENT: u32 = 3;
+const PERSISTENT_CONGESTION_THRESHOLD: u32 = 3;
 /// If the timer is handled later than this, the clock leapt or the process was suspended.
 const MAX_LATENESS: Duration = Duration::from_secs(1);
 
 /// Losses found at one moment.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct DetectedLosses {
     pub count: u64,
     pub radio: u64,
     /// Send time and number of the first.
@@ -46,7 +46,7 @@ pub(super) struct Found {
 
 /// State of the lowest packet of unknown outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Front {
+pub(super) enum LossFrontier {
     /// Its outcome is still unknown.
     Open,
     /// It arrived, or it is not tracked.
@@ -63,14 +63,14 @@ pub(super) struct LossDetector {
     /// Longest report delay of the receiver: as agreed, and with the requested spacing.
     agreed_ack_delay: Duration,
     max_ack_delay: Duration,
-    timer: Time,
-    backoffs: u32,
+    loss_detection_timer: Time,
+    pto_count: u32,
     /// When a leap of the clock was last noticed.
     leapt: Time,
     last_sent: Time,
     /// Send time of the first of the consecutively lost packets.
     run: Option<Time>,
-    reordering: ReorderingWindow,
+    reordering: AdaptiveReorderingWindow,
 }
 
 impl LossDetector {
@@ -79,17 +79,17 @@ impl LossDetector {
         LossDetector {
             agreed_ack_delay: max_ack_delay,
             max_ack_delay,
-            timer: Time::NEVER,
-            backoffs: 0,
+            loss_detection_timer: Time::NEVER,
+            pto_count: 0,
             leapt: Time::ZERO,
             last_sent: Time::ZERO,
             run: None,
-            reordering: ReorderingWindow::default(),
+            reordering: AdaptiveReorderingWindow::default(),
         }
     }
     #[inline]
     pub fn due(&self) -> Time {
-        self.timer
+        self.loss_detection_timer
     }
     #[inline]
     pub fn last_sent(&self) -> Time {
@@ -97,15 +97,15 @@ impl LossDetector {
     }
     /// Number of consecutive PTOs since a packet was received.
     #[inline]
-    pub fn backoffs(&self) -> u32 {
-        self.backoffs
+    pub fn pto_count(&self) -> u32 {
+        self.pto_count
     }
     #[inline]
-    pub fn end_backoff(&mut self) {
-        self.backoffs = 0;
+    pub fn reset_pto_count(&mut self) {
+        self.pto_count = 0;
     }
-    pub fn on_probe_timeout(&mut self) {
-        self.backoffs = self.backoffs.saturating_add(1);
+    pub fn on_pto(&mut self) {
+        self.pto_count = self.pto_count.saturating_add(1);
     }
     #[inline]
     pub fn on_sent(&mut self, now: Time) {
@@ -113,15 +113,15 @@ impl LossDetector {
     }
     /// The path changed: earlier losses do not count towards persistent congestion.
     pub fn renew(&mut self) {
-        (self.backoffs, self.run) = (0, None);
-        self.reordering = ReorderingWindow::default();
+        (self.pto_count, self.run) = (0, None);
+        self.reordering = AdaptiveReorderingWindow::default();
     }
 
     /// To be called before anything else that happens at `now`: detects a leap of the clock, or a process that was
     /// suspended when the timer was due. The timer is always set while packets are in flight.
     #[inline]
     pub fn notice_leap(&mut self, now: Time) {
-        if now.since(self.timer) > MAX_LATENESS {
+        if now.since(self.loss_detection_timer) > MAX_LATENESS {
             self.leapt = now;
         }
     }
@@ -129,7 +129,7 @@ impl LossDetector {
     /// RTT. Otherwise an endpoint that slept for an hour would use that as its RTT, and wait for minutes after every
     /// loss.
     #[inline]
-    pub fn without_leap<L>(
+    pub fn clamp_after_clock_leap<L>(
         &self,
         now: Time,
         highest: u64,
@@ -146,16 +146,25 @@ impl LossDetector {
         if now.since(self.leapt) >= measured && measured <= age + MAX_BACKOFF_TIMEOUT {
             return measured;
         }
-        let known = if path.first().is_never() { MAX_BACKOFF_TIMEOUT } else { path.latest() };
+        let known = if path.first_rtt_sample().is_never() {
+            MAX_BACKOFF_TIMEOUT
+        } else {
+            path.latest_rtt()
+        };
         measured.min(known)
     }
 
     /// State of the lowest packet, if there is one.
     #[inline]
-    pub fn front<L>(&self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) -> Option<Front> {
+    pub fn front<L>(
+        &self,
+        now: Time,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+    ) -> Option<LossFrontier> {
         let front = ledger.front()?;
         if front.arrived || front.class.is_untracked() {
-            return Some(Front::Known);
+            return Some(LossFrontier::Known);
         }
         let head = ledger.reported().saturating_sub(1);
         let lowest = ledger.least_unacked();
@@ -165,15 +174,15 @@ impl LossDetector {
             && above >= PACKET_THRESHOLD
             && above - ledger.skipped(lowest, head) >= PACKET_THRESHOLD
         {
-            return Some(Front::LostByCount);
+            return Some(LossFrontier::LostByCount);
         }
-        let late = lowest < head && now.since(front.sent) >= self.patience(path);
-        Some(if late { Front::LostByClock } else { Front::Open })
+        let late = lowest < head && now.since(front.sent) >= self.loss_delay(path);
+        Some(if late { LossFrontier::LostByClock } else { LossFrontier::Open })
     }
 
     /// How late a packet may be once a later one has arrived.
-    fn patience(&self, path: &RoundTrip) -> Duration {
-        path.patience().max(path.expected() + self.reordering.length(path))
+    fn loss_delay(&self, path: &RoundTrip) -> Duration {
+        path.loss_delay().max(path.expected() + self.reordering.length(path))
     }
     /// A packet arrived behind later ones, `took` after it was sent.
     pub fn on_reordered(&mut self, took: Duration, path: &RoundTrip) {
@@ -187,11 +196,11 @@ impl LossDetector {
     /// A counted packet sent at `sent` is lost: returns whether this establishes persistent congestion.
     #[inline]
     pub fn on_lost(&mut self, sent: Time, path: &RoundTrip) -> bool {
-        if sent <= path.first() {
+        if sent <= path.first_rtt_sample() {
             return false;
         }
         let since = *self.run.get_or_insert(sent);
-        let long = self.probe_timeout(path).saturating_mul(u64::from(PERSISTENT));
+        let long = self.pto(path).saturating_mul(u64::from(PERSISTENT_CONGESTION_THRESHOLD));
         sent.since(since) >= long
     }
     /// A packet was acknowledged, or slow start restarted.
@@ -200,8 +209,8 @@ impl LossDetector {
         self.run = None;
     }
 
-    pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
-        path.probe_timeout(self.max_ack_delay)
+    pub fn pto(&self, path: &RoundTrip) -> Duration {
+        path.pto(self.max_ack_delay)
     }
     /// The receiver was requested to space its reports by `spacing`.
     pub fn on_spacing(&mut self, spacing: Duration) {
@@ -209,22 +218,22 @@ impl LossDetector {
     }
     /// The PTO with RFC 9002's back-off.
     fn doubled(&self, path: &RoundTrip) -> Duration {
-        if path.first().is_never() {
-            return path.estimator().rto(self.backoffs);
+        if path.first_rtt_sample().is_never() {
+            return path.estimator().rto(self.pto_count);
         }
-        let once = self.probe_timeout(path);
-        let doubled = once.saturating_mul(1 << self.backoffs.min(16));
-        doubled.min(path.longest_timeout().max(once))
+        let once = self.pto(path);
+        let doubled = once.saturating_mul(1 << self.pto_count.min(16));
+        doubled.min(path.max_pto().max(once))
     }
     /// The PTO with our limit on the back-off. The limit does not apply if the path has never acknowledged a packet:
     /// its address may be spoofed.
     fn backed_off<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> Duration {
         let doubled = self.doubled(path);
-        if ledger.arrived() == 0 || self.backoffs == 0 {
+        if ledger.arrived() == 0 || self.pto_count == 0 {
             return doubled;
         }
         // An answer takes at least the PTO itself.
-        doubled.min(MAX_BACKOFF_TIMEOUT.max(self.probe_timeout(path)))
+        doubled.min(MAX_BACKOFF_TIMEOUT.max(self.pto(path)))
     }
     /// Whether RFC 9002 would not permit the probe that is due now.
     pub fn is_probe_early<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> bool {
@@ -240,17 +249,17 @@ impl LossDetector {
         match ledger.front() {
             None => Time::NEVER,
             Some(_) if all_arrived => Time::NEVER,
-            Some(front) if ledger.waits_for_late() => front.sent + self.patience(path),
+            Some(front) if ledger.waits_for_late() => front.sent + self.loss_delay(path),
             Some(_) => self.last_sent + self.backed_off(ledger, path),
         }
     }
     /// Sets the timer, but to no earlier than the next nanosecond.
     #[inline]
     pub fn arm(&mut self, now: Time, due: Time) {
-        self.timer = due.max(now + Duration::from_nanos(1));
+        self.loss_detection_timer = due.max(now + Duration::from_nanos(1));
     }
     /// The controller sent no packet after a PTO: sets the timer one PTO later.
     pub fn put_off<L>(&mut self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) {
-        self.timer = now + self.backed_off(ledger, path);
+        self.loss_detection_timer = now + self.backed_off(ledger, path);
     }
 }

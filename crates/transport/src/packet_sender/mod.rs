@@ -199,8 +199,8 @@ impl<P: Default> PacketSender<P> {
     }
     /// Packets sent that have neither arrived nor been declared lost (RFC 9002 bytes_in_flight).
     #[inline]
-    pub fn flight(&self) -> u64 {
-        self.ledger.in_flight()
+    pub fn packets_in_flight(&self) -> u64 {
+        self.ledger.packets_in_flight()
     }
     /// Whether packet `number` is in flight: it was sent, and neither arrived nor was declared lost.
     pub fn is_in_flight(&self, number: u64) -> bool {
@@ -240,12 +240,12 @@ impl<P: Default> PacketSender<P> {
     /// the request.
     #[inline]
     pub fn report_spacing(&self) -> (Duration, bool) {
-        self.return_path.wish(self.ledger.next())
+        self.return_path.wish(self.ledger.next_packet_number())
     }
     /// The next packet's number.
     #[inline]
     pub fn next_number(&self) -> u64 {
-        self.ledger.next()
+        self.ledger.next_packet_number()
     }
     /// The lowest number about which a report may have news: its outcome is unknown, or it was declared lost and may be
     /// late.
@@ -269,7 +269,7 @@ impl<P: Default> PacketSender<P> {
     }
     /// Number of consecutive PTOs since a packet was received.
     pub fn backoffs(&self) -> u32 {
-        self.loss.backoffs()
+        self.loss.pto_count()
     }
     /// Whether one packet may be sent regardless of window and pacer.
     #[inline]
@@ -310,8 +310,8 @@ impl<P: Default> PacketSender<P> {
     #[inline]
     pub fn on_peer_alive(&mut self, now: Time, source: &impl PayloadSource<Payload = P>) {
         self.loss.notice_leap(now);
-        if self.loss.backoffs() > 0 {
-            self.loss.end_backoff();
+        if self.loss.pto_count() > 0 {
+            self.loss.reset_pto_count();
             self.arm(now, source);
         }
     }
@@ -335,7 +335,7 @@ impl<P: Default> PacketSender<P> {
         again: bool,
     ) {
         let bytes = bytes.min(65_535);
-        let stamp = self.feed.stamp_sent(now, self.ledger.in_flight() == 0);
+        let stamp = self.feed.stamp_sent(now, self.ledger.packets_in_flight() == 0);
         self.ledger.push(now, stamp, payload, bytes, PacketClass::InFlight);
         self.limiter.on_sent(now, bytes);
         self.path.on_sent(bytes as u16);
@@ -356,7 +356,7 @@ impl<P: Default> PacketSender<P> {
         self.feed.on_sent(&Sent {
             now,
             bytes: scaled,
-            outstanding: self.ledger.in_flight(),
+            outstanding: self.ledger.packets_in_flight(),
             retransmission: again,
             last_waiting,
         });
@@ -406,7 +406,7 @@ impl<P: Default> std::fmt::Debug for PacketSender<P> {
             "PacketSender({}..{}, {} in flight)",
             self.least_unacked(),
             self.next_number(),
-            self.flight()
+            self.packets_in_flight()
         )
     }
 }

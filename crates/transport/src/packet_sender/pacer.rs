@@ -28,7 +28,7 @@ pub(super) struct Pacer {
 
 /// Inputs for the pacing rate of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(super) struct PacingInputs {
     pub srtt: Duration,
     /// Counted packets that arrived on the present path.
     pub arrived: u64,
@@ -62,7 +62,7 @@ impl Pacer {
     /// The controller's limits, with a pacing rate added to a window without one (RFC 9002 section 7.7), so that a
     /// report of many packets does not release as many at once.
     #[inline]
-    pub fn send_limits(&self, feed: &CcFeed, progress: Progress) -> SendLimits {
+    pub fn send_limits(&self, feed: &CcFeed, progress: PacingInputs) -> SendLimits {
         let a = feed.send_limits();
         // The first flight leaves unpaced: the dispersion of its packets at the receiver measures the path's rate.
         if a.pacing_rate.is_some() || progress.arrived < FIRST_FLIGHT || !self.paces_windows {
@@ -71,7 +71,7 @@ impl Pacer {
         SendLimits { pacing_rate: self.window_rate(&a, feed, progress.srtt), ..a }
     }
     /// The pacing rate, if there is one.
-    pub fn rate(&self, feed: &CcFeed, progress: Progress) -> Option<Rate> {
+    pub fn rate(&self, feed: &CcFeed, progress: PacingInputs) -> Option<Rate> {
         match (self.send_limits(feed, progress).pacing_rate.map(|r| feed.real(r)), self.limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -102,7 +102,7 @@ impl Pacer {
     }
     /// Delays the next packet by `share` of the interval between two packets. Where a queue holds only a packet or two,
     /// a sender that answers each report at once can find it full every time, and lose each retransmission.
-    pub fn shift(&mut self, now: Time, share: f64, feed: &CcFeed, progress: Progress) {
+    pub fn shift(&mut self, now: Time, share: f64, feed: &CcFeed, progress: PacingInputs) {
         let (Some((last, bits)), Some(rate)) = (self.paced, self.rate(feed, progress)) else {
             return;
         };
@@ -124,7 +124,7 @@ impl Pacer {
     }
     /// The packet leaves; `bytes` as the controller counts them.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, bytes: u32, feed: &CcFeed, progress: Progress) {
+    pub fn on_sent(&mut self, now: Time, bytes: u32, feed: &CcFeed, progress: PacingInputs) {
         let credit = self.credit_for(bytes, feed, progress);
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
         self.paced = Some((self.due.max(earliest), f64::from(bytes) * 8.0));
@@ -132,7 +132,7 @@ impl Pacer {
     /// The lateness that may be made up for. If packets are far apart it is less than one interval, since small buffers
     /// of slow links drop the second of two packets in a row.
     #[inline]
-    fn credit_for(&self, bytes: u32, feed: &CcFeed, progress: Progress) -> Duration {
+    fn credit_for(&self, bytes: u32, feed: &CcFeed, progress: PacingInputs) -> Duration {
         if self.credit <= APART {
             return self.credit;
         }

@@ -19,7 +19,7 @@ impl<P: Default> PacketSender<P> {
         rto: &RtoConfig,
     ) {
         self.ledger.renew(now);
-        self.feed.renew(controller, self.ledger.next());
+        self.feed.renew(controller, self.ledger.next_packet_number());
         self.path = RoundTrip::new(rto);
         *self.return_path = ReturnPath::new();
         self.loss.renew();

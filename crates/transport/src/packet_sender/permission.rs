@@ -1,7 +1,7 @@
 //! Whether the next packet may leave: cwnd, the pacer and the limiter.
 
 use super::limiter::LimiterDecision;
-use super::pacer::Progress;
+use super::pacer::PacingInputs;
 use super::{Force, MAX_SENT_PACKETS, PacketSender};
 use narrows_base::{Rate, Time};
 use narrows_congestion::SendLimits;
@@ -29,8 +29,8 @@ impl<P: Default> PacketSender<P> {
         SendLimits { pacing_rate: a.pacing_rate.map(|r| self.feed.real(r)), ..a }
     }
     #[inline]
-    pub(super) fn progress(&self) -> Progress {
-        Progress { srtt: self.feed.srtt(&self.path), arrived: self.ledger.arrived() }
+    pub(super) fn progress(&self) -> PacingInputs {
+        PacingInputs { srtt: self.feed.srtt(&self.path), arrived: self.ledger.arrived() }
     }
     /// The pacing rate, if there is one.
     pub fn pacing_rate(&self) -> Option<Rate> {
@@ -46,7 +46,7 @@ impl<P: Default> PacketSender<P> {
     /// Whether the next packet may leave now.
     #[inline]
     pub fn permission(&mut self, now: Time) -> Permission {
-        let in_flight = self.ledger.in_flight();
+        let in_flight = self.ledger.packets_in_flight();
         let send_limits = self.pacer.send_limits(&self.feed, self.progress());
         let paced = self.pacer.until(send_limits.pacing_rate, self.feed.scale());
         let (due, ours) = paced.unwrap_or((now, false));
@@ -88,7 +88,7 @@ impl<P: Default> PacketSender<P> {
     /// Permission was given, but there is no packet to send.
     #[inline]
     pub fn nothing_to_send(&mut self) {
-        self.feed.on_nothing_to_send(self.ledger.in_flight());
+        self.feed.on_nothing_to_send(self.ledger.packets_in_flight());
         (self.force, self.second_probe) = (Force::Nothing, false);
     }
 }

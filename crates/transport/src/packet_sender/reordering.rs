@@ -17,7 +17,7 @@ const STEPS_PER_RTT: u64 = 4;
 
 /// Widened by late packets, and shortened after some recoveries.
 #[derive(Debug, Default)]
-pub(super) struct ReorderingWindow {
+pub(super) struct AdaptiveReorderingWindow {
     /// The window, in quarters of the smallest RTT; 0 until reordering is seen.
     steps: u32,
     /// The largest lateness since the window was last shortened, in the same unit.
@@ -26,7 +26,7 @@ pub(super) struct ReorderingWindow {
     recoveries: u32,
 }
 
-impl ReorderingWindow {
+impl AdaptiveReorderingWindow {
     /// Whether reordering was seen.
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -58,7 +58,7 @@ impl ReorderingWindow {
 }
 
 fn step(path: &RoundTrip) -> Duration {
-    Duration::from_nanos(path.min().min(path.srtt()).as_nanos() / STEPS_PER_RTT)
+    Duration::from_nanos(path.min_rtt().min(path.srtt()).as_nanos() / STEPS_PER_RTT)
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn it_opens_at_a_quarter_of_a_round_trip_and_widens_to_what_packets_need() {
-        let (path, mut window) = (path(), ReorderingWindow::default());
+        let (path, mut window) = (path(), AdaptiveReorderingWindow::default());
         assert!(!window.is_open());
         window.on_reordered(ms(43), &path);
         assert!(window.is_open());
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn after_sixteen_recoveries_it_is_what_packets_needed_meanwhile() {
-        let (path, mut window) = (path(), ReorderingWindow::default());
+        let (path, mut window) = (path(), AdaptiveReorderingWindow::default());
         window.on_reordered(ms(75), &path);
         assert_eq!(window.length(&path), ms(40));
         for _ in 0..RECOVERIES {

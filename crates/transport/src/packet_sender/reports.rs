@@ -12,7 +12,7 @@ use narrows_congestion::{Ack, Feedback, RateSample};
 #[derive(Clone, Copy, Debug)]
 pub struct AckReport {
     /// The highest number that it acknowledges.
-    pub highest: u64,
+    pub largest_acked: u64,
     /// RTT of the packet that it echoes, without the receiver's delay.
     pub rtt: Duration,
     /// Forward time of that packet.
@@ -29,23 +29,24 @@ impl<P: Default> PacketSender<P> {
     /// check.
     #[inline]
     pub fn is_possible(&self, highest: u64, mut arrived: impl Iterator<Item = (u64, u64)>) -> bool {
-        highest < self.ledger.next() && arrived.all(|(from, to)| self.ledger.skipped(from, to) == 0)
+        highest < self.ledger.next_packet_number()
+            && arrived.all(|(from, to)| self.ledger.skipped(from, to) == 0)
     }
 
     /// Whether a report with this highest number is relevant. A report older than all known outcomes is not. A report
     /// that only repeats the newest known number is, because it may bring feedback.
     #[inline]
-    pub fn concerns(&self, highest: u64) -> bool {
+    pub fn is_relevant(&self, highest: u64) -> bool {
         // Packets that are not in flight are resolved without a report.
         let end = highest.saturating_add(1);
-        highest < self.ledger.next()
+        highest < self.ledger.next_packet_number()
             && (end >= self.ledger.lowest_wanted() || end >= self.ledger.reported())
     }
 
-    /// Lower bound of relevant reports: [`concerns`](PacketSender::concerns) is false if a report's highest number plus
+    /// Lower bound of relevant reports: [`is_relevant`](PacketSender::is_relevant) is false if a report's highest number plus
     /// one is below this.
     #[inline]
-    pub fn lowest_concern(&self) -> u64 {
+    pub fn smallest_tracked(&self) -> u64 {
         self.ledger.lowest_wanted().min(self.ledger.reported())
     }
 
@@ -60,15 +61,15 @@ impl<P: Default> PacketSender<P> {
         arrived: impl Iterator<Item = (u64, u64)>,
         radio: impl Iterator<Item = (u64, u64)>,
     ) -> Option<RateSample> {
-        if !self.concerns(ack_report.highest) {
+        if !self.is_relevant(ack_report.largest_acked) {
             return None;
         }
-        let end = ack_report.highest + 1;
+        let end = ack_report.largest_acked + 1;
         self.ledger.lost.forget(now, self.path.expected());
         let mut fresh = 0;
         self.path.begin_report();
-        let is_of_this_path = self.ledger.is_of_this_path(ack_report.highest);
-        if is_of_this_path && self.ledger.has_this_path_for(now, ack_report.rtt) {
+        let is_of_this_path = self.ledger.is_of_this_path(ack_report.largest_acked);
+        if is_of_this_path && self.ledger.is_on_path_since(now, ack_report.rtt) {
             self.limiter.on_rtt(now, ack_report.rtt);
         }
         let mut late = self.feed.none_late();
@@ -92,7 +93,7 @@ impl<P: Default> PacketSender<P> {
             return None; // It was overtaken by a newer one.
         }
         self.limiter.on_report(now);
-        let prior = self.ledger.in_flight();
+        let prior = self.ledger.packets_in_flight();
         self.ledger.leave_flight(fresh);
         let marks = self.feed.new_marks(ack_report.marks, fresh);
         if marks > 0 {
@@ -106,19 +107,25 @@ impl<P: Default> PacketSender<P> {
             self.arm(now, source);
             return None;
         };
-        let rtt = self.loss.without_leap(now, ack_report.highest, rtt, &self.ledger, &self.path);
+        let rtt = self.loss.clamp_after_clock_leap(
+            now,
+            ack_report.largest_acked,
+            rtt,
+            &self.ledger,
+            &self.path,
+        );
         let rtt = self.path.sample(now, rtt);
         let forward_delay = self.path.forward_delay(ack_report.forward, rtt);
-        let round_start = self.feed.begin_round(end, self.ledger.next());
+        let round_start = self.feed.begin_round(end, self.ledger.next_packet_number());
         // As measured: the corrected RTT does not contain the return path's delay.
         let measured = (ack_report.rtt, forward_delay);
         let wait = self.follow_return_path(now, measured, round_start);
         let rtt = self.feed.without_wait(rtt, wait, &self.path);
         if fresh > 0 || !late.is_empty() {
-            self.loss.end_backoff();
+            self.loss.reset_pto_count();
         }
         let found = self.find_losses(now, source);
-        let next = self.ledger.next();
+        let next = self.ledger.next_packet_number();
         let sent_since = next - end - self.ledger.skipped(end, next);
         let (ledger, path) = (&self.ledger, &self.path);
         let ack_report = (rtt, round_start, marks, ack_report.feedback);
@@ -143,7 +150,7 @@ impl<P: Default> PacketSender<P> {
         delays: (Duration, Duration),
         is_start: bool,
     ) -> Duration {
-        let (base, next) = (self.path.min(), self.ledger.next());
+        let (base, next) = (self.path.min_rtt(), self.ledger.next_packet_number());
         // Read for each report, because the controller may have been replaced.
         self.return_path.set_presses(!self.feed.keeps_own_timer());
         let wait = self.return_path.on_report(now, delays, base, next, is_start);
@@ -158,7 +165,7 @@ impl<P: Default> PacketSender<P> {
     fn rtt_of_this_path(&self, now: Time, is_of_this: bool, told: Duration) -> Option<Duration> {
         if !is_of_this {
             None
-        } else if self.ledger.has_this_path_for(now, told) {
+        } else if self.ledger.is_on_path_since(now, told) {
             Some(told)
         } else {
             self.feed.newest_sent().map(|sent| now.since(sent))

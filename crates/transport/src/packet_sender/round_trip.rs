@@ -13,7 +13,7 @@ const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// Limit on the PTO without back-off. Longer RTTs are a stall rather than a path: this is five times that of a
 /// geostationary satellite with a queue of a second.
-const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_BASE_PTO: Duration = Duration::from_secs(10);
 /// Bounds of the delay up to which a queue is short, which is an eighth of the smallest RTT: RFC 9406 section 4.2 takes
 /// a path for not yet full below it.
 const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
@@ -23,15 +23,15 @@ const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::f
 pub(super) struct RoundTrip {
     estimator: RttEstimator,
     /// The last RTT, and when the first was measured.
-    latest: Duration,
-    first: Time,
+    latest_rtt: Duration,
+    first_rtt_sample: Time,
     /// Bytes of the largest packet so far, and of the smallest that the present report acknowledges.
     largest: u16,
     smallest: u16,
     /// Smallest RTT of a packet of about the largest size.
     min_full_rtt: Duration,
     /// Limit on the PTO with back-off.
-    longest_timeout: Duration,
+    max_pto: Duration,
     forward: ForwardDelay,
 }
 
@@ -43,12 +43,12 @@ impl RoundTrip {
                 initial: rto.initial.min(MAX_BACKOFF_TIMEOUT),
                 ..*rto
             }),
-            latest: Duration::ZERO,
-            first: Time::NEVER,
+            latest_rtt: Duration::ZERO,
+            first_rtt_sample: Time::NEVER,
             largest: 0,
             smallest: u16::MAX,
             min_full_rtt: Duration::MAX,
-            longest_timeout: rto.max,
+            max_pto: rto.max,
             forward: ForwardDelay::default(),
         }
     }
@@ -61,25 +61,25 @@ impl RoundTrip {
         self.estimator.srtt()
     }
     #[inline]
-    pub fn min(&self) -> Duration {
+    pub fn min_rtt(&self) -> Duration {
         self.estimator.min()
     }
     #[inline]
-    pub fn latest(&self) -> Duration {
-        self.latest
+    pub fn latest_rtt(&self) -> Duration {
+        self.latest_rtt
     }
     /// When the first sample came; [`Time::NEVER`] before.
     #[inline]
-    pub fn first(&self) -> Time {
-        self.first
+    pub fn first_rtt_sample(&self) -> Time {
+        self.first_rtt_sample
     }
 
     /// Sets an RTT measured elsewhere, which is no sample of full packets.
     pub fn know(&mut self, now: Time, rtt: Duration) {
         self.estimator.observe(rtt);
         self.estimator.forget_min();
-        self.latest = rtt;
-        self.first = self.first.min(now);
+        self.latest_rtt = rtt;
+        self.first_rtt_sample = self.first_rtt_sample.min(now);
     }
     #[inline]
     pub fn on_sent(&mut self, bytes: u16) {
@@ -107,8 +107,8 @@ impl RoundTrip {
         } else {
             rtt.max(self.min_full_rtt)
         };
-        self.latest = rtt;
-        self.first = self.first.min(now);
+        self.latest_rtt = rtt;
+        self.first_rtt_sample = self.first_rtt_sample.min(now);
         self.estimator.observe(rtt);
         rtt
     }
@@ -121,30 +121,30 @@ impl RoundTrip {
 
     /// The RTT that packets are expected to have now (RFC 9002 section 6.1.2).
     pub fn expected(&self) -> Duration {
-        self.srtt().max(self.latest)
+        self.srtt().max(self.latest_rtt)
     }
     /// Limit on the PTO with back-off.
-    pub fn longest_timeout(&self) -> Duration {
-        self.longest_timeout
+    pub fn max_pto(&self) -> Duration {
+        self.max_pto
     }
     /// The time threshold: how late a packet may be once a later one has arrived (RFC 9002 section 6.1.2).
-    pub fn patience(&self) -> Duration {
+    pub fn loss_delay(&self) -> Duration {
         self.expected().mul_f64(TIME_THRESHOLD).max(GRANULARITY)
     }
     /// The PTO without back-off (RFC 9002 section 6.2.1); before the first RTT sample, the initial RTO. It is bounded,
     /// so that a path that held packets for half a minute (a peer's suspended process) does not make the sender wait
     /// for minutes.
-    pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
-        if self.first.is_never() {
+    pub fn pto(&self, max_ack_delay: Duration) -> Duration {
+        if self.first_rtt_sample.is_never() {
             return self.estimator.rto(0);
         }
         let deviation = self.estimator.rttvar().saturating_mul(4).max(GRANULARITY);
-        (self.srtt() + deviation + max_ack_delay).min(MAX_PROBE_TIMEOUT)
+        (self.srtt() + deviation + max_ack_delay).min(MAX_BASE_PTO)
     }
     /// A packet with a smaller RTT met a shorter queue than one that overflows.
     pub fn short_queue(&self) -> Duration {
         let (low, high) = SHORT_QUEUE;
-        match self.min() {
+        match self.min_rtt() {
             Duration::MAX => Duration::ZERO,
             min => min + min.mul_f64(0.125).clamp(low, high),
         }

@@ -4,16 +4,16 @@ use super::late::LatePacket;
 
 /// The losses of the last loss episode, while all of them may still turn out to be spurious.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Episode {
+pub(super) struct LossEpisode {
     /// The lowest lost number.
     first: u64,
     /// Losses that are not known to be spurious.
     left: u64,
 }
 
-impl Episode {
-    pub fn new(first: u64, losses: u64) -> Episode {
-        Episode { first, left: losses }
+impl LossEpisode {
+    pub fn new(first: u64, losses: u64) -> LossEpisode {
+        LossEpisode { first, left: losses }
     }
     pub fn add(&mut self, losses: u64) {
         self.left += losses;
@@ -40,7 +40,7 @@ pub(super) struct LateArrivals {
 }
 
 impl LateArrivals {
-    pub fn none(episode: Option<&Episode>) -> LateArrivals {
+    pub fn none(episode: Option<&LossEpisode>) -> LateArrivals {
         let episode = episode.map_or(u64::MAX, |e| e.first);
         LateArrivals { episode, packets: 0, in_episode: 0, at_short_queue: 0, radio: 0 }
     }

@@ -58,7 +58,7 @@ pub struct DatagramConfig {
     /// The receiver's ACK policy, in addition to requests of the controller's receiver side.
     pub feedback: FeedbackConfig,
     /// The handshake before the data.
-    pub handshake: Opening,
+    pub handshake: OpeningExchange,
     /// Hints about the path.
     pub hints: PathHints,
     /// Initial window in packets.
@@ -83,7 +83,7 @@ pub enum StreamRecovery {
 
 /// The exchange before a stream's first byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Opening {
+pub enum OpeningExchange {
     /// No handshake, as in the papers.
     None,
     /// The whole handshake: one round trip, with probes of the rate if it is unknown.
@@ -110,7 +110,7 @@ impl DatagramConfig {
             recovery: StreamRecovery::default(),
             expiry: Duration::from_secs(1),
             feedback: FeedbackConfig::default(),
-            handshake: Opening::None,
+            handshake: OpeningExchange::None,
             hints: PathHints::default(),
             initial_window: tcp.initial_window,
             initial_ssthresh: tcp.initial_ssthresh,

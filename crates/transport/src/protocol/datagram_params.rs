@@ -1,6 +1,6 @@
 //! Parameters of the datagram endpoint: for media, and for a stream.
 
-use super::datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
+use super::datagram_config::{DatagramConfig, FeedbackConfig, OpeningExchange, StreamRecovery};
 use super::tcp_config::Preset;
 use super::{Family, ProtocolEntry};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
@@ -221,9 +221,9 @@ fn configured(
     }
     c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
     c.handshake = match given.choice("handshake") {
-        "on" => Opening::Full,
-        "token" => Opening::Token,
-        _ => Opening::None,
+        "on" => OpeningExchange::Full,
+        "token" => OpeningExchange::Token,
+        _ => OpeningExchange::None,
     };
     if entry.family == Family::Media {
         c.expiry = Duration::from_secs_f64(given.number("expiry"));

@@ -9,7 +9,7 @@ mod recovery;
 mod tcp_config;
 mod tcp_params;
 
-pub use datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
+pub use datagram_config::{DatagramConfig, FeedbackConfig, OpeningExchange, StreamRecovery};
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
 pub use entry::{Family, LinuxControl, PRINTED, ProtocolEntry, STREAM_PREFIX};
 pub use list::{LENT_STREAMS, PROTOCOLS, STREAMS, every};
@@ -19,7 +19,7 @@ pub use tcp_params::TCP_PARAMS;
 
 use narrows_base::{FieldError, Param, RandomKey, Settings, Spec, SpecError};
 use narrows_congestion::{
-    Controller, ControllerEntry, Environment, PathHints, ReceiverSide, Scope,
+    Controller, ControllerEntry, Environment, PathHints, ReceiverSide, SimulationScope,
 };
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct Protocol {
     preset: Preset,
     make: Arc<MakeController>,
     make_receiver: Option<Arc<MakeReceiverSide>>,
-    scope: Option<Scope>,
+    scope: Option<SimulationScope>,
     version: u64,
 }
 
@@ -310,7 +310,7 @@ impl Protocol {
         &self.label
     }
     /// The scope in which a simulation of it must run, if any.
-    pub fn scope(&self) -> Option<Scope> {
+    pub fn scope(&self) -> Option<SimulationScope> {
         self.scope
     }
     /// Distinguishes protocols with the same label; 0 for built-in ones.

@@ -32,13 +32,13 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use crate::streams::{Limits, SentFrame, Side, StreamEvent, Streams};
+    use crate::streams::{FlowControlLimits, SentFrame, Side, StreamEvent, Streams};
     use narrows_wire::{FrameWriter, Prelude};
 
     fn client(permitted: u64) -> Streams {
-        let limits = Limits { data: 1000, stream: 1000, both: 4, one_way: 4 };
+        let limits = FlowControlLimits { data: 1000, stream: 1000, both: 4, one_way: 4 };
         let mut streams = Streams::new(Side::Client, limits, 100);
-        streams.peer_permits(Limits { data: permitted, stream: permitted, ..limits });
+        streams.peer_permits(FlowControlLimits { data: permitted, stream: permitted, ..limits });
         streams
     }
     /// The frames of the next packet.

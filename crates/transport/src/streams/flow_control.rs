@@ -5,7 +5,7 @@ use narrows_wire::bytes::MAX_VARINT;
 
 /// The limit that this end grants to the peer: `size` beyond the amount consumed here.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct ReceiveWindow {
     size: u64,
     /// The last limit sent to the peer.
     granted: u64,
@@ -19,10 +19,10 @@ pub(super) struct Window {
     pending: bool,
 }
 
-impl Window {
-    pub fn new(size: u64) -> Window {
+impl ReceiveWindow {
+    pub fn new(size: u64) -> ReceiveWindow {
         let size = size.min(MAX_VARINT);
-        Window { size, granted: size, came: 0, taken: 0, waits: false, pending: false }
+        ReceiveWindow { size, granted: size, came: 0, taken: 0, waits: false, pending: false }
     }
     #[inline]
     pub fn size(&self) -> u64 {
@@ -45,7 +45,7 @@ impl Window {
     pub fn room(&self) -> u64 {
         self.granted - self.came
     }
-    /// Adds `more` arrivals, which must be at most [`room`](Window::room).
+    /// Adds `more` arrivals, which must be at most [`room`](ReceiveWindow::room).
     #[inline]
     pub fn come(&mut self, more: u64) {
         self.came += more;
@@ -93,7 +93,7 @@ impl Window {
 /// Limits on all streams of the peer together.
 #[derive(Debug)]
 pub(super) struct Total {
-    pub window: Window,
+    pub window: ReceiveWindow,
     /// Ranges of received data behind gaps.
     pub sent_frames: usize,
 }

@@ -1,6 +1,6 @@
 //! Frames from the peer.
 
-use super::stream::{self, Direction};
+use super::stream::{self, StreamDirection};
 use super::{Frame, Streams, Violation};
 
 impl Streams {
@@ -32,11 +32,11 @@ impl Streams {
     fn on_data(&mut self, id: u64, offset: u64, fin: bool, data: &[u8]) -> Result<(), Violation> {
         let Some(stream) = self.map.get_mut(id) else {
             let n = self.map.len();
-            self.admit(id, Direction::In)?;
+            self.admit(id, StreamDirection::In)?;
             // A stream opened just now, or one that was dropped.
             return if self.map.len() > n { self.on_data(id, offset, fin, data) } else { Ok(()) };
         };
-        let Some(half) = &mut stream.receive else { return self.admit(id, Direction::In) };
+        let Some(half) = &mut stream.receive else { return self.admit(id, StreamDirection::In) };
         if half.data(offset, data, fin, &mut self.all)? && half.wants {
             half.wants = false;
             self.queues.readable(stream);
@@ -47,7 +47,7 @@ impl Streams {
     }
 
     fn on_max_stream(&mut self, id: u64, most: u64) -> Result<(), Violation> {
-        self.admit(id, Direction::Out)?;
+        self.admit(id, StreamDirection::Out)?;
         let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         if let Some(half) = &mut stream.send {
             half.credit.raise(most);
@@ -57,7 +57,7 @@ impl Streams {
     }
 
     fn on_stream_blocked(&mut self, id: u64, at: u64) -> Result<(), Violation> {
-        self.admit(id, Direction::In)?;
+        self.admit(id, StreamDirection::In)?;
         let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         if let Some(half) = &mut stream.receive {
             half.window.waits_at(at);
@@ -67,7 +67,7 @@ impl Streams {
     }
 
     fn on_reset(&mut self, id: u64, code: u64, size: u64) -> Result<(), Violation> {
-        self.admit(id, Direction::In)?;
+        self.admit(id, StreamDirection::In)?;
         let is_accepted = self.is_accepted(id);
         let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         let Some(half) = &mut stream.receive else { return Ok(()) };
@@ -104,7 +104,7 @@ impl Streams {
     }
 
     fn on_stop(&mut self, id: u64, code: u64) -> Result<(), Violation> {
-        self.admit(id, Direction::Out)?;
+        self.admit(id, StreamDirection::Out)?;
         let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         let Some(half) = &mut stream.send else { return Ok(()) };
         let before = half.buffered();

@@ -4,7 +4,8 @@ use super::tests::{deliver, packet, pair};
 use super::*;
 use std::mem::size_of;
 
-const MANY: Limits = Limits { data: 1 << 22, stream: 1 << 20, both: 1000, one_way: 0 };
+const MANY: FlowControlLimits =
+    FlowControlLimits { data: 1 << 22, stream: 1 << 20, both: 1000, one_way: 0 };
 
 /// Bytes on the heap of an end, except closed streams kept for reuse.
 fn held(end: &Streams) -> usize {
@@ -124,7 +125,7 @@ fn without_streams_there_is_little() {
 /// copies took all of the processor with a hundred slow connections.
 #[test]
 fn a_full_buffer_is_left_alone_until_it_has_drained() {
-    let (mut client, _) = pair(Limits { stream: 1 << 22, ..MANY }, 1 << 20);
+    let (mut client, _) = pair(FlowControlLimits { stream: 1 << 22, ..MANY }, 1 << 20);
     let id = client.open(false).unwrap();
     all_under_way(&mut client, id, 1 << 20).iter().for_each(|piece| client.arrived(piece));
     assert_eq!(client.write(id, &vec![1; 1 << 20]), Ok(1 << 20));
@@ -194,7 +195,7 @@ fn of_a_thousand_streams_nothing_is_kept() {
 /// Earlier, one byte at the end of each window allocated as many zeros as the window is long.
 #[test]
 fn a_far_byte_costs_as_much_as_a_near_one() {
-    let limits = Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 0 };
+    let limits = FlowControlLimits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 0 };
     let (_, mut server) = pair(limits, 1_000);
     for (n, at) in [6 << 20, 2 << 20, 1 << 19, 1 << 18, 1 << 17].into_iter().enumerate() {
         let id = 4 * n as u64;
@@ -207,7 +208,7 @@ fn a_far_byte_costs_as_much_as_a_near_one() {
 /// Every second byte of a stream arrives: the memory is limited per byte and in total.
 #[test]
 fn many_pieces_cost_no_more_than_the_window_allows() {
-    let limits = Limits { data: 1 << 20, stream: 1 << 20, both: 1, one_way: 0 };
+    let limits = FlowControlLimits { data: 1 << 20, stream: 1 << 20, both: 1, one_way: 0 };
     let (_, mut server) = pair(limits, 1_000);
     let piece = |offset| Frame::Stream { id: 0, offset, fin: false, data: b"x" };
     let mut sent_frames = 0;
@@ -228,7 +229,7 @@ fn many_pieces_cost_no_more_than_the_window_allows() {
 /// The same with many streams: the limit on the pieces of all streams follows the connection's window.
 #[test]
 fn pieces_of_all_streams_are_bounded_together() {
-    let limits = Limits { data: 1 << 20, stream: 1 << 20, both: 100, one_way: 0 };
+    let limits = FlowControlLimits { data: 1 << 20, stream: 1 << 20, both: 100, one_way: 0 };
     let (_, mut server) = pair(limits, 1_000);
     let most = 1024 + (1 << 20) / 128;
     let piece = |n: u64| {
@@ -251,7 +252,7 @@ fn pieces_of_all_streams_are_bounded_together() {
 /// that does gets what its path needs, and the remaining ones a little each.
 #[test]
 fn what_is_written_ahead_is_bounded_for_all_streams_together() {
-    let limits = Limits { data: 1 << 30, stream: 1 << 30, both: 128, one_way: 0 };
+    let limits = FlowControlLimits { data: 1 << 30, stream: 1 << 30, both: 128, one_way: 0 };
     let (mut client, _) = pair(limits, 6 << 20);
     let ids: Vec<u64> = std::iter::from_fn(|| client.open(false)).collect();
     let data = vec![1; 1 << 20];
@@ -284,7 +285,7 @@ fn what_is_written_ahead_is_bounded_for_all_streams_together() {
 /// The last bytes of a long burst must not keep the burst's memory.
 #[test]
 fn what_is_left_of_a_burst_keeps_little() {
-    let (mut client, _) = pair(Limits { stream: 1 << 22, ..MANY }, 1 << 20);
+    let (mut client, _) = pair(FlowControlLimits { stream: 1 << 22, ..MANY }, 1 << 20);
     let id = client.open(false).unwrap();
     let sent_frames = all_under_way(&mut client, id, 1 << 20);
     let (last, most) = sent_frames.split_last().unwrap();

@@ -22,7 +22,7 @@ mod stream;
 mod stream_map;
 mod values;
 
-use flow_control::{Credit, Total, Window};
+use flow_control::{Credit, ReceiveWindow, Total};
 use narrows_wire::Frame;
 use queues::Queues;
 use send_buffer::SendBuffers;
@@ -31,7 +31,7 @@ use stream::{MAX_STREAMS, Stream};
 use values::KEPT;
 
 pub use stream_map::StreamMap;
-pub use values::{Limits, Read, SentFrame, Side, StreamError, StreamEvent, Violation};
+pub use values::{FlowControlLimits, Read, SentFrame, Side, StreamError, StreamEvent, Violation};
 
 /// All streams of one end.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Streams {
     all: Total,
     credit: Credit,
     /// Limits on bidirectional and unidirectional streams, granted by this end and by the peer.
-    theirs: [Window; 2],
+    theirs: [ReceiveWindow; 2],
     ours: [Credit; 2],
     /// Whether an `open` failed, so that `MayOpen` is due.
     wants_open: [bool; 2],
@@ -62,14 +62,14 @@ pub struct Streams {
 impl Streams {
     /// An end without streams. `send_buffer` limits the bytes written and not acknowledged, over all streams: see
     /// `send_buffer.rs`.
-    pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
-        let streams = |most: u64| Window::new(most.min(MAX_STREAMS));
+    pub fn new(side: Side, ours: FlowControlLimits, send_buffer: usize) -> Streams {
+        let streams = |most: u64| ReceiveWindow::new(most.min(MAX_STREAMS));
         Streams {
             side,
             held: SendBuffers::new(send_buffer),
             stream_window: ours.stream,
             stream_credit: 0,
-            all: Total { window: Window::new(ours.data), sent_frames: 0 },
+            all: Total { window: ReceiveWindow::new(ours.data), sent_frames: 0 },
             credit: Credit::default(),
             theirs: [streams(ours.both), streams(ours.one_way)],
             ours: [Credit::default(), Credit::default()],
@@ -90,7 +90,7 @@ impl Streams {
         self.held.on_known_path(bytes);
     }
     /// Sets the peer's initial limits, from the handshake.
-    pub fn peer_permits(&mut self, peers: Limits) {
+    pub fn peer_permits(&mut self, peers: FlowControlLimits) {
         self.credit.raise(peers.data);
         self.stream_credit = peers.stream;
         for stream in self.map.values_mut() {
@@ -116,7 +116,7 @@ impl Streams {
     /// # Errors
     /// As [`write`](Streams::write).
     pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
-        self.sending(id, send::Sending::finish)
+        self.sending(id, send::SendHalf::finish)
     }
     /// Abandons sending. Also possible after [`finish`](Streams::finish), until all data are acknowledged.
     ///
@@ -181,7 +181,7 @@ impl Streams {
     fn sending<R>(
         &mut self,
         id: u64,
-        act: impl FnOnce(&mut send::Sending) -> Result<R, StreamError>,
+        act: impl FnOnce(&mut send::SendHalf) -> Result<R, StreamError>,
     ) -> Result<R, StreamError> {
         let stream = self.map.get_mut(id).ok_or(StreamError::Unknown)?;
         let half = stream.send.as_mut().ok_or(StreamError::Unknown)?;

@@ -1,6 +1,6 @@
 //! Opening and finding streams, and their priorities.
 
-use super::stream::{Direction, MAX_STREAMS, direction_index, is_ours};
+use super::stream::{MAX_STREAMS, StreamDirection, direction_index, is_ours};
 use super::{Side, StreamError, StreamEvent, Streams, Violation};
 
 impl Streams {
@@ -43,9 +43,9 @@ impl Streams {
     }
 
     /// Checks that a frame may concern this stream, and opens the stream if the peer is to open it.
-    pub(super) fn admit(&mut self, id: u64, direction: Direction) -> Result<(), Violation> {
+    pub(super) fn admit(&mut self, id: u64, direction: StreamDirection) -> Result<(), Violation> {
         let ours = is_ours(self.side, id);
-        if direction_index(id) == 1 && ours == (direction == Direction::In) {
+        if direction_index(id) == 1 && ours == (direction == StreamDirection::In) {
             return Err(Violation { code: 3, why: "a frame about a direction that is not there" });
         }
         let (n, direction_index) = (id >> 2, direction_index(id));

@@ -5,7 +5,7 @@ use super::*;
 
 /// Two ends with large limits.
 fn ends() -> (Streams, Streams) {
-    pair(Limits { data: 1 << 20, stream: 1 << 18, both: 8, one_way: 8 }, 1 << 20)
+    pair(FlowControlLimits { data: 1 << 20, stream: 1 << 18, both: 8, one_way: 8 }, 1 << 20)
 }
 
 fn open(streams: &mut Streams, priority: i32, bytes: usize) -> u64 {

@@ -4,7 +4,7 @@
 //! and are read from there after the gap has closed. Memory is proportional to the bytes received, and flow control
 //! limits it.
 
-use super::flow_control::{Total, Window};
+use super::flow_control::{ReceiveWindow, Total};
 use super::reassembly::Reassembly;
 use super::{KEPT, Read, StreamError, Violation};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const SIZE: Violation = Violation { code: 3, why: "a stream's final size changed
 const TORN: Violation = Violation { code: 2, why: "a stream in too many pieces" };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum ReceiveState {
     Open,
     /// The peer reset the stream with this code.
     Reset(u64),
@@ -32,7 +32,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Receiving {
     /// `came` is the highest offset, `taken` the bytes read.
-    pub window: Window,
+    pub window: ReceiveWindow,
     /// Bytes from `window.taken` on.
     buffer: VecDeque<u8>,
     /// All bytes below have arrived; those that are not in the buffer are in pieces.
@@ -40,7 +40,7 @@ pub(super) struct Receiving {
     /// Bytes that arrived behind a gap, which may have closed since.
     ahead: Reassembly,
     size: Option<u64>,
-    state: State,
+    state: ReceiveState,
     /// Highest number of waiting bytes since the buffer was last empty.
     peak: usize,
     /// That number for the time before: as many may wait again.
@@ -58,12 +58,12 @@ impl Receiving {
     /// With an empty buffer.
     pub fn new(window: u64, buffer: VecDeque<u8>) -> Receiving {
         Receiving {
-            window: Window::new(window),
+            window: ReceiveWindow::new(window),
             buffer,
             ready: 0,
             ahead: Reassembly::default(),
             size: None,
-            state: State::Open,
+            state: ReceiveState::Open,
             peak: 0,
             usual: 0,
             is_reported: false,
@@ -96,7 +96,7 @@ impl Receiving {
         if fin {
             self.size = Some(end);
         }
-        if self.state != State::Open {
+        if self.state != ReceiveState::Open {
             self.drop_all(all);
             return Ok(false);
         }
@@ -160,7 +160,7 @@ impl Receiving {
             self.ready = end;
         }
         all.sent_frames = all.sent_frames + self.ahead.len() - sent_frames;
-        let is_torn = |sent_frames: usize, window: &Window| {
+        let is_torn = |sent_frames: usize, window: &ReceiveWindow| {
             sent_frames as u64 > MAX_PIECES + window.size() / BYTES_PER_PIECE
         };
         if is_torn(self.ahead.len(), &self.window) || is_torn(all.sent_frames, &all.window) {
@@ -177,12 +177,12 @@ impl Receiving {
         self.advance(size, all)?;
         // A stream that arrived completely, with its end, cannot be reset.
         let whole = self.size.replace(size) == Some(self.ready);
-        if self.state == State::Open && !whole {
-            self.state = State::Reset(code);
+        if self.state == ReceiveState::Open && !whole {
+            self.state = ReceiveState::Reset(code);
             self.drop_all(all);
             return Ok(true);
         }
-        if self.state == State::Stopped {
+        if self.state == ReceiveState::Stopped {
             self.drop_all(all);
         }
         Ok(false)
@@ -195,20 +195,20 @@ impl Receiving {
 
     /// Stops reading, for the application.
     pub fn stop(&mut self, code: u64, all: &mut Total) -> Result<(), StreamError> {
-        if self.state == State::Stopped || self.is_reported {
+        if self.state == ReceiveState::Stopped || self.is_reported {
             return Err(StreamError::Finished);
         }
         if self.size.is_none() {
             self.stop = Some(code);
             self.stop_code = code;
         }
-        self.state = State::Stopped;
+        self.state = ReceiveState::Stopped;
         self.drop_all(all);
         Ok(())
     }
     /// Handles the loss of a STOP. Returns whether it must be repeated.
     pub fn stop_lost(&mut self) -> bool {
-        let again = self.state == State::Stopped && self.size.is_none();
+        let again = self.state == ReceiveState::Stopped && self.size.is_none();
         if again {
             self.stop = Some(self.stop_code);
         }
@@ -234,9 +234,9 @@ impl Receiving {
         all: &mut Total,
     ) -> Result<Read, StreamError> {
         match self.state {
-            State::Open => {}
-            State::Stopped => return Err(StreamError::Finished),
-            State::Reset(code) => {
+            ReceiveState::Open => {}
+            ReceiveState::Stopped => return Err(StreamError::Finished),
+            ReceiveState::Reset(code) => {
                 self.is_reported = true;
                 return Err(StreamError::Reset(code));
             }
@@ -288,12 +288,14 @@ impl Receiving {
 
     /// Whether only the end is left to read.
     pub fn only_end_left(&self) -> bool {
-        self.state == State::Open && !self.is_reported && self.size == Some(self.window.taken())
+        self.state == ReceiveState::Open
+            && !self.is_reported
+            && self.size == Some(self.window.taken())
     }
     /// Whether a greater limit is to be sent to the peer.
     #[inline]
     pub fn must_grant(&self) -> bool {
-        self.window.is_pending() && self.size.is_none() && self.state == State::Open
+        self.window.is_pending() && self.size.is_none() && self.state == ReceiveState::Open
     }
     /// Whether STOP is to be sent.
     #[inline]
@@ -303,7 +305,7 @@ impl Receiving {
     /// Whether this direction is over.
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.is_reported || self.state == State::Stopped && self.size.is_some()
+        self.is_reported || self.state == ReceiveState::Stopped && self.size.is_some()
     }
     /// The buffer of a closed stream, for reuse.
     pub fn take_buffer(&mut self) -> VecDeque<u8> {

@@ -8,7 +8,7 @@ use crate::ranges::Ranges;
 use std::collections::VecDeque;
 
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct SendHalf {
     /// Bytes from `base` on: not all acknowledged, or not sent.
     buffer: VecDeque<u8>,
     /// All bytes below are acknowledged.
@@ -35,10 +35,10 @@ pub(super) struct Sending {
     room: StreamBuffer,
 }
 
-impl Sending {
+impl SendHalf {
     /// With an empty buffer.
-    pub fn new(most: u64, buffer: VecDeque<u8>) -> Sending {
-        Sending {
+    pub fn new(most: u64, buffer: VecDeque<u8>) -> SendHalf {
+        SendHalf {
             buffer,
             base: 0,
             arrived: Ranges::default(),
@@ -186,7 +186,7 @@ impl Sending {
     pub fn ends_at(&self, to: u64) -> bool {
         self.finished && to == self.written()
     }
-    /// Records the retransmission up to `to`, of a range from [`next_retransmission`](Sending::next_retransmission).
+    /// Records the retransmission up to `to`, of a range from [`next_retransmission`](SendHalf::next_retransmission).
     pub fn on_retransmitted(&mut self, to: u64) {
         self.lost.trim_below(to);
         self.fin_sent |= self.ends_at(to);

@@ -161,7 +161,7 @@ proptest! {
         room in 60usize..1500,
         quits in prop::bool::weighted(0.3),
     ) {
-        let limits = Limits { data, stream, both, one_way };
+        let limits = FlowControlLimits { data, stream, both, one_way };
         let (client, server) = pair(limits, send_buffer);
         let (mut client, mut server) = (End::new(client, quits), End::new(server, quits));
         let mut state = seed | 1;
@@ -250,7 +250,7 @@ proptest! {
         frames in prop::collection::vec((any_frame(), any::<u32>()), 1..200),
         client in any::<bool>(),
     ) {
-        let limits = Limits { data: 20_000, stream: 6_000, both: 5, one_way: 3 };
+        let limits = FlowControlLimits { data: 20_000, stream: 6_000, both: 5, one_way: 3 };
         let side = if client { Side::Client } else { Side::Server };
         let mut end = Streams::new(side, limits, 2_000);
         end.peer_permits(limits);

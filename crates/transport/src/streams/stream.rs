@@ -1,7 +1,7 @@
 //! A stream at this end: its two directions and its places in the queues.
 
 use super::receive::Receiving;
-use super::send::Sending;
+use super::send::SendHalf;
 use super::values::Side;
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(super) const MAX_STREAMS: u64 = 1 << 60;
 #[derive(Debug)]
 pub(super) struct Stream {
     pub id: u64,
-    pub send: Option<Sending>,
+    pub send: Option<SendHalf>,
     pub receive: Option<Receiving>,
     /// Whether it is in each of the queues, and in the count of busy streams.
     pub in_control: bool,
@@ -46,7 +46,7 @@ impl Stream {
             if credit.is_some() { (larger, smaller) } else { (smaller, larger) };
         Stream {
             id,
-            send: credit.map(|credit| Sending::new(credit, sending)),
+            send: credit.map(|credit| SendHalf::new(credit, sending)),
             receive: window.map(|window| Receiving::new(window, receiving)),
             in_control: false,
             in_again: false,
@@ -68,14 +68,14 @@ impl Stream {
         }
     }
     pub fn is_over(&self) -> bool {
-        self.send.as_ref().is_none_or(Sending::is_over)
+        self.send.as_ref().is_none_or(SendHalf::is_over)
             && self.receive.as_ref().is_none_or(Receiving::is_over)
     }
 
     /// The buffers of a closed stream, for reuse.
     #[inline]
     pub fn take_buffers(&mut self) -> [VecDeque<u8>; 2] {
-        let send = self.send.as_mut().map(Sending::take_buffer);
+        let send = self.send.as_mut().map(SendHalf::take_buffer);
         let receive = self.receive.as_mut().map(Receiving::take_buffer);
         [send.unwrap_or_default(), receive.unwrap_or_default()]
     }
@@ -91,7 +91,7 @@ impl Stream {
     }
     /// Bytes of memory, including the stream itself.
     pub fn memory(&self) -> usize {
-        let send = self.send.as_ref().map_or(0, Sending::memory);
+        let send = self.send.as_ref().map_or(0, SendHalf::memory);
         let receive = self.receive.as_ref().map_or(0, Receiving::memory);
         size_of::<Stream>() + send + receive
     }
@@ -99,7 +99,7 @@ impl Stream {
 
 /// The direction of a stream that a frame concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Direction {
+pub(super) enum StreamDirection {
     /// From the peer to this end.
     In,
     /// From this end to the peer.

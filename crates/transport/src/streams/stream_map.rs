@@ -16,23 +16,23 @@ const MAX_KEPT: usize = 64;
 #[derive(Debug)]
 pub struct StreamMap<T> {
     /// Absent before the first stream of a kind: most connections use one or two kinds.
-    windows: [Option<Box<Window<T>>>; KINDS],
+    windows: [Option<Box<OrdinalWindow<T>>>; KINDS],
     /// Streams older than their window, by ID.
     old: BTreeMap<u64, T>,
     len: usize,
 }
 
 #[derive(Debug)]
-struct Window<T> {
+struct OrdinalWindow<T> {
     /// Ordinal of the first stream, which is in use unless the window is empty.
     first: u64,
     places: VecDeque<Option<T>>,
     used: usize,
 }
 
-impl<T> Default for Window<T> {
-    fn default() -> Window<T> {
-        Window { first: 0, places: VecDeque::new(), used: 0 }
+impl<T> Default for OrdinalWindow<T> {
+    fn default() -> OrdinalWindow<T> {
+        OrdinalWindow { first: 0, places: VecDeque::new(), used: 0 }
     }
 }
 
@@ -51,7 +51,7 @@ fn ordinal(id: u64) -> u64 {
     id / KINDS as u64
 }
 
-impl<T> Window<T> {
+impl<T> OrdinalWindow<T> {
     #[inline]
     fn index(&self, ordinal: u64) -> Option<usize> {
         usize::try_from(ordinal.checked_sub(self.first)?).ok()
@@ -211,7 +211,12 @@ impl<T> StreamMap<T> {
 
 /// Moves the first streams of a window to `old`: at least `least` of them, and until the window is no longer sparse.
 #[cold]
-fn move_out<T>(window: &mut Window<T>, old: &mut BTreeMap<u64, T>, kind: usize, least: usize) {
+fn move_out<T>(
+    window: &mut OrdinalWindow<T>,
+    old: &mut BTreeMap<u64, T>,
+    kind: usize,
+    least: usize,
+) {
     let mut moved = 0;
     while moved < least || window.is_sparse() {
         let Some(place) = window.places.pop_front() else { break };
@@ -232,7 +237,7 @@ mod tests {
 
     /// Operations of an application or a peer.
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum MapOperation {
         /// Opens the next stream of a kind, after skipping this many IDs.
         Open(u64, u64),
         /// Sets the value of any ID.
@@ -240,12 +245,12 @@ mod tests {
         Remove(usize),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = MapOperation> {
         prop_oneof![
-            8 => (0u64..4, 0u64..3).prop_map(|(kind, skipped)| Step::Open(kind, skipped)),
-            1 => (0u64..4).prop_map(|kind| Step::Open(kind, 1000)),
-            1 => (0u64..3000).prop_map(Step::Set),
-            8 => (0usize..1000).prop_map(Step::Remove),
+            8 => (0u64..4, 0u64..3).prop_map(|(kind, skipped)| MapOperation::Open(kind, skipped)),
+            1 => (0u64..4).prop_map(|kind| MapOperation::Open(kind, 1000)),
+            1 => (0u64..3000).prop_map(MapOperation::Set),
+            8 => (0usize..1000).prop_map(MapOperation::Remove),
         ]
     }
 
@@ -257,18 +262,18 @@ mod tests {
             let mut next = [0; KINDS];
             for (value, step) in steps.into_iter().enumerate() {
                 let id = match step {
-                    Step::Open(kind, skipped) => {
+                    MapOperation::Open(kind, skipped) => {
                         next[kind as usize] += skipped + 1;
                         (next[kind as usize] - 1) * 4 + kind
                     }
-                    Step::Set(id) => id,
-                    Step::Remove(nth) => {
+                    MapOperation::Set(id) => id,
+                    MapOperation::Remove(nth) => {
                         let id = model.keys().nth(nth % model.len().max(1)).copied().unwrap_or(1);
                         prop_assert_eq!(map.remove(id), model.remove(&id));
                         id
                     }
                 };
-                if !matches!(step, Step::Remove(_)) {
+                if !matches!(step, MapOperation::Remove(_)) {
                     prop_assert_eq!(map.insert(id, value), model.insert(id, value));
                 }
                 prop_assert_eq!(map.get(id), model.get(&id));

@@ -3,9 +3,10 @@
 use super::*;
 use narrows_wire::{FrameWriter, Frames, Prelude};
 
-pub(super) const LIMITS: Limits = Limits { data: 40_000, stream: 10_000, both: 4, one_way: 2 };
+pub(super) const LIMITS: FlowControlLimits =
+    FlowControlLimits { data: 40_000, stream: 10_000, both: 4, one_way: 2 };
 
-pub(super) fn pair(limits: Limits, send_buffer: usize) -> (Streams, Streams) {
+pub(super) fn pair(limits: FlowControlLimits, send_buffer: usize) -> (Streams, Streams) {
     let mut client = Streams::new(Side::Client, limits, send_buffer);
     let mut server = Streams::new(Side::Server, limits, send_buffer);
     client.peer_permits(limits);
@@ -209,7 +210,7 @@ fn a_stream_waits_at_its_limit_says_so_once_and_goes_on_when_half_was_read() {
 /// An unread stream must not block the remaining streams for ever.
 #[test]
 fn an_unread_stream_does_not_starve_the_rest() {
-    let limits = Limits { data: 10_000, stream: 9_000, ..LIMITS };
+    let limits = FlowControlLimits { data: 10_000, stream: 9_000, ..LIMITS };
     let (mut client, mut server) = pair(limits, 30_000);
     let (unread, read) = (client.open(true).unwrap(), client.open(true).unwrap());
     client.write(unread, &[1; 9_000]).unwrap();

@@ -14,7 +14,7 @@ pub enum Side {
 
 /// Initial flow-control limits for the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct FlowControlLimits {
     /// Bytes of all streams together. Also the size of the window as the application reads.
     pub data: u64,
     /// Bytes of one stream. Also the size of the window as the application reads.

@@ -3,8 +3,8 @@
 
 use super::world::{Who, World};
 use narrows_base::{Duration, Time};
-use narrows_transport::connection::{Closed, Connection, Event};
-use narrows_transport::endpoint::{Connect, Endpoint, Handle};
+use narrows_transport::connection::{Closed, Connection, ConnectionEvent};
+use narrows_transport::endpoint::{ConnectRequest, Endpoint, Handle};
 use narrows_transport::streams::{Read, StreamEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,7 +126,7 @@ impl App {
         self.messages.clear();
     }
     /// Begins an attempt.
-    pub fn connect(&mut self, world: &mut World, wish: Connect) {
+    pub fn connect(&mut self, world: &mut World, wish: ConnectRequest) {
         let Some((local, port)) = world.port(Who::CLIENT) else { return };
         let handle = port.connect(local, wish).expect("few connections");
         self.attempts.push(Attempt {
@@ -170,18 +170,24 @@ impl App {
         self.looked = world.events.len();
     }
 
-    fn at_client(&mut self, now: Time, port: &mut Endpoint, handle: Handle, event: Event) {
+    fn at_client(
+        &mut self,
+        now: Time,
+        port: &mut Endpoint,
+        handle: Handle,
+        event: ConnectionEvent,
+    ) {
         let Some(attempt) = self.attempts.iter_mut().find(|a| a.handle == handle) else {
             panic!("an event of nobody: {event:?}");
         };
         assert_eq!(attempt.closed, None, "{event:?} after the end");
-        if let Event::Closed(why) = event {
+        if let ConnectionEvent::Closed(why) = event {
             attempt.closed = Some(why);
             return;
         }
         let Some(c) = port.connection(handle) else { return };
         match event {
-            Event::Connected(key) => {
+            ConnectionEvent::Connected(key) => {
                 assert_eq!(key, *narrows_wire::StaticKey::new([2; 32]).unwrap().public());
                 attempt.is_connected = true;
                 for n in 0..3u8 {
@@ -196,7 +202,7 @@ impl App {
                 }
                 assert_eq!(attempt.work.len(), self.wanted.len(), "as many as are permitted");
             }
-            Event::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
+            ConnectionEvent::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
                 let at = attempt.work.keys().position(|k| *k == id).expect("a stream of ours");
                 let down = self.wanted[at].1;
                 if let Some(work) = attempt.work.get_mut(&id) {
@@ -216,14 +222,14 @@ impl App {
         }
     }
 
-    fn at_server(&mut self, port: &mut Endpoint, handle: Handle, event: Event) {
-        if let Event::Connected(_) = event {
+    fn at_server(&mut self, port: &mut Endpoint, handle: Handle, event: ConnectionEvent) {
+        if let ConnectionEvent::Connected(_) = event {
             let before = self.served.insert(handle, BTreeMap::new());
             assert!(before.is_none(), "connected twice");
             return;
         }
         let work = self.served.get_mut(&handle).expect("an event of nobody");
-        if let Event::Closed(why) = event {
+        if let ConnectionEvent::Closed(why) = event {
             self.ends.push(why);
             self.served.remove(&handle);
             return;
@@ -231,14 +237,16 @@ impl App {
         let Some(c) = port.connection(handle) else { return };
         let mut ready = Vec::new();
         match event {
-            Event::Stream(StreamEvent::Opened) => {
+            ConnectionEvent::Stream(StreamEvent::Opened) => {
                 while let Some(id) = c.accept() {
                     work.insert(id, Work::default());
                     ready.push(id);
                 }
             }
-            Event::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => ready.push(id),
-            Event::Message => {
+            ConnectionEvent::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
+                ready.push(id)
+            }
+            ConnectionEvent::Message => {
                 while let Some(message) = c.receive_message() {
                     assert!(message.len() == 100 && message.iter().all(|b| *b == message[0]));
                     assert!(self.messages.insert((handle, message)), "a message came twice");

@@ -6,11 +6,11 @@ use super::hostile::{Hostile, Kind};
 use super::schedule::{PROTOCOLS, link};
 use super::world::{Link, Who, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
-use narrows_transport::connection::{Closed, Connection, ConnectionConfig, Event};
+use narrows_transport::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
-    Clients, Connect, Endpoint, EndpointLimits, Handle, Permit, ServerKey,
+    Clients, ConnectRequest, Endpoint, EndpointLimits, Handle, Permit, ServerKey,
 };
-use narrows_transport::streams::{Limits, Read, StreamEvent};
+use narrows_transport::streams::{FlowControlLimits, Read, StreamEvent};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ impl Crowd {
             first_datagram: 1200,
             idle_timeout: self.idle,
             keep_alive: Duration::ZERO,
-            limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
+            limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             // The send buffer is not to limit the rate.
             send_buffer: 1 << 20,
             turn_bytes: 0,
@@ -237,7 +237,7 @@ impl Member {
         assert!(self.attempts < ATTEMPTS, "{at:?}: not served: {refusals:?}");
         let remote = world.end(Who::SERVER).at;
         let Some((now, port)) = world.port(who) else { return };
-        let wish = Connect {
+        let wish = ConnectRequest {
             remote,
             server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
             suite: Suite::Aes256Gcm,
@@ -249,19 +249,19 @@ impl Member {
         (self.attempts, self.now) = (self.attempts + 1, Some((handle, BTreeMap::new())));
     }
 
-    fn on_event(&mut self, world: &mut World, who: Who, handle: Handle, event: Event) {
+    fn on_event(&mut self, world: &mut World, who: Who, handle: Handle, event: ConnectionEvent) {
         let Some((now, port)) = world.port(who) else { return };
         let Some((_, work)) = self.now.as_mut().filter(|n| n.0 == handle) else { return };
         let seed = u64::from(self.key);
         match event {
-            Event::Closed(why) => {
+            ConnectionEvent::Closed(why) => {
                 if !self.is_whole {
                     self.refusals.push(why);
                 }
                 self.now = None;
                 return;
             }
-            Event::Connected(_) => {
+            ConnectionEvent::Connected(_) => {
                 let Some(c) = port.connection(handle) else { return };
                 for (up, down) in &self.wanted {
                     let id = c.open(false).expect("as many as are permitted");
@@ -270,7 +270,7 @@ impl Member {
                     one.write(seed, false, id, *down, c);
                 }
             }
-            Event::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
+            ConnectionEvent::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
                 let Some(c) = port.connection(handle) else { return };
                 let down = work.keys().position(|k| *k == id).map_or(0, |n| self.wanted[n].1);
                 if let Some(one) = work.get_mut(&id) {
@@ -298,12 +298,12 @@ struct Server {
 }
 
 impl Server {
-    fn on_event(&mut self, world: &mut World, handle: Handle, event: Event) {
-        if let Event::Connected(key) = event {
+    fn on_event(&mut self, world: &mut World, handle: Handle, event: ConnectionEvent) {
+        if let ConnectionEvent::Connected(key) = event {
             self.served.insert(handle, (self.keys.get(&key).copied(), BTreeMap::new()));
             return;
         }
-        if let Event::Closed(_) = event {
+        if let ConnectionEvent::Closed(_) = event {
             self.served.remove(&handle);
             return;
         }
@@ -312,14 +312,16 @@ impl Server {
         let Some(c) = port.connection(handle) else { return };
         let mut ready = Vec::new();
         match event {
-            Event::Stream(StreamEvent::Opened) => {
+            ConnectionEvent::Stream(StreamEvent::Opened) => {
                 while let Some(id) = c.accept() {
                     work.insert(id, Work::default());
                     ready.push(id);
                 }
             }
-            Event::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => ready.push(id),
-            Event::Message => while c.receive_message().is_some() {},
+            ConnectionEvent::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
+                ready.push(id)
+            }
+            ConnectionEvent::Message => while c.receive_message().is_some() {},
             _ => {}
         }
         for id in ready {

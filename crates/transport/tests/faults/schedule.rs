@@ -5,8 +5,8 @@ use super::world::{Link, Who, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, ConnectionConfig};
-use narrows_transport::endpoint::{Clients, Connect, Endpoint, ServerKey};
-use narrows_transport::streams::Limits;
+use narrows_transport::endpoint::{Clients, ConnectRequest, Endpoint, ServerKey};
+use narrows_transport::streams::FlowControlLimits;
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 
@@ -199,7 +199,7 @@ impl Schedule {
             first_datagram: 1200,
             idle_timeout: self.idle,
             keep_alive: self.keep_alive,
-            limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
+            limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             send_buffer: 1 << 16,
             turn_bytes: 0,
             max_message: 1000,
@@ -209,8 +209,8 @@ impl Schedule {
             applications: ApplicationProtocols::new(["faults"]).unwrap(),
         }
     }
-    fn wish(&self, world: &World) -> Connect {
-        Connect {
+    fn wish(&self, world: &World) -> ConnectRequest {
+        ConnectRequest {
             remote: world.ends[1].at,
             server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
             suite: self.suite,

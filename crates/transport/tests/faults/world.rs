@@ -3,7 +3,7 @@
 
 use super::hostile::Hostile;
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
-use narrows_transport::connection::Event;
+use narrows_transport::connection::ConnectionEvent;
 use narrows_transport::endpoint::{
     Clients, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
 };
@@ -131,7 +131,7 @@ pub struct World {
     pub outage: [Time; 2],
     /// Datagrams per call.
     pub segments: usize,
-    pub events: Vec<(Who, Handle, Event)>,
+    pub events: Vec<(Who, Handle, ConnectionEvent)>,
     /// Highest memory of an endpoint so far, in bytes.
     pub held: usize,
     pub sent: u64,

@@ -1,11 +1,11 @@
 //! Listeners of the far side, at ports that `--allow-reverse` lists.
 
 use super::{PATIENCE, number};
-use crate::connected_client::{Peer, refuse};
+use crate::connected_client::{ConnectedClient, refuse};
 use crate::listen::accept;
 use crate::permissions::Permissions;
 use crate::pipe;
-use crate::request::{Refusal, Request};
+use crate::request::{Refusal, TunnelRequest};
 use narrows_base::text::shown;
 use narrows_net::{ReceiveStream, SendStream};
 use std::io;
@@ -33,8 +33,8 @@ async fn forbidden(changes: &mut watch::Receiver<Arc<Permissions>>, at: SocketAd
 
 /// Listens for a client until it ends the stream, or its next connection takes over.
 pub(crate) async fn listen(
-    peer: &Arc<Peer>,
-    request: &Request,
+    peer: &Arc<ConnectedClient>,
+    request: &TunnelRequest,
     mut send: SendStream,
     mut receive: ReceiveStream,
 ) {
@@ -94,7 +94,13 @@ async fn bind(at: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Carries one accepted connection to the client. It counts as one of the client's open connections.
-async fn carry(peer: Arc<Peer>, tcp: TcpStream, from: IpAddr, at: SocketAddr, number: u32) {
+async fn carry(
+    peer: Arc<ConnectedClient>,
+    tcp: TcpStream,
+    from: IpAddr,
+    at: SocketAddr,
+    number: u32,
+) {
     pipe::prepare(&tcp);
     let what = format!("reverse {at}: a connection from {from}");
     let Some(_place) = peer.client.place() else {

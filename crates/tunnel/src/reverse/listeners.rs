@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 pub(crate) struct Listeners(Mutex<HashMap<SocketAddr, (PublicKey, Arc<Notify>)>>);
 
 /// A listener's entry; dropping it removes it.
-pub(super) struct Entry<'l> {
+pub(super) struct ListenerEntry<'l> {
     listeners: &'l Listeners,
     at: SocketAddr,
     /// Notified when the same client takes the address again.
@@ -21,7 +21,7 @@ pub(super) struct Entry<'l> {
 impl Listeners {
     /// Takes an address. A listener of the same client gives way: its connection was lost. `None` if another client
     /// has it.
-    pub(super) fn take(&self, at: SocketAddr, key: PublicKey) -> Option<Entry<'_>> {
+    pub(super) fn take(&self, at: SocketAddr, key: PublicKey) -> Option<ListenerEntry<'_>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.get(&at).is_some_and(|(other, _)| *other != key) {
             return None;
@@ -30,11 +30,11 @@ impl Listeners {
         if let Some((_, before)) = all.insert(at, (key, replaced.clone())) {
             before.notify_one();
         }
-        Some(Entry { listeners: self, at, replaced })
+        Some(ListenerEntry { listeners: self, at, replaced })
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for ListenerEntry<'_> {
     fn drop(&mut self) {
         let mut all = self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.get(&self.at).is_some_and(|(_, own)| Arc::ptr_eq(own, &self.replaced)) {

@@ -7,10 +7,11 @@ use crate::flow::HEAD;
 use narrows_base::{Duration, Machine as _, Packet, RandomKey, Spec, Time};
 use narrows_net::endpoint::connection;
 use narrows_net::ip_packet::{IpPacket, build};
-use narrows_simulated::{Input, Output, SimulatedReceiver, SimulatedSender};
-use narrows_transport::connection::{Connection, ConnectionConfig, Event};
+use narrows_simulated::{SenderInput, SenderOutput, SimulatedReceiver, SimulatedSender};
+use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
-    Clients, Connect, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit, ServerKey,
+    Clients, ConnectRequest, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
+    ServerKey,
 };
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
@@ -102,7 +103,7 @@ fn run(path: Path, seconds: u64) -> Got {
         ["192.0.2.1:5".parse().unwrap(), "192.0.2.2:7".parse().unwrap()];
     let mut ends = [end(1, Clients::None), end(2, Clients::Any)];
     let server_key = ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public());
-    let connect = Connect {
+    let connect = ConnectRequest {
         remote: addresses[1],
         server_key,
         suite: Suite::Aes256Gcm,
@@ -142,16 +143,16 @@ fn run(path: Path, seconds: u64) -> Got {
             if !opened {
                 opened = true;
                 next_echo = now;
-                sender.handle(now, Input::Open);
-                sender.handle(now, Input::Data(u64::MAX));
+                sender.handle(now, SenderInput::Open);
+                sender.handle(now, SenderInput::Data(u64::MAX));
             }
             if wait <= now {
-                sender.handle(now, Input::Timeout);
+                sender.handle(now, SenderInput::Timeout);
             }
             wait = loop {
                 match sender.poll(now) {
-                    Output::Wait(until) => break until,
-                    Output::Send(sent) => {
+                    SenderOutput::Wait(until) => break until,
+                    SenderOutput::Send(sent) => {
                         leaving.push(ip(BULK, carried.len() as u64, usize::from(sent.size)));
                         carried.push(sent);
                     }
@@ -196,7 +197,7 @@ fn run(path: Path, seconds: u64) -> Got {
                 }
             }
             while let Some((which, event)) = ends[from].event() {
-                if !matches!(event, Event::Connected(_)) {
+                if !matches!(event, ConnectionEvent::Connected(_)) {
                     continue;
                 }
                 if from == 1 {
@@ -244,7 +245,7 @@ fn run(path: Path, seconds: u64) -> Got {
             ends[to].receive(now, addresses[1 - to], 0, &mut bytes);
         }
         while let Some(entry) = acks.first_entry().filter(|e| e.key().0 <= now) {
-            sender.handle(now, Input::Packet(entry.remove()));
+            sender.handle(now, SenderInput::Packet(entry.remove()));
         }
         if receiver.next_timeout() <= now
             && let Some(ack) = receiver.on_timeout(now)

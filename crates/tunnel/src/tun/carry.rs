@@ -3,8 +3,8 @@
 use super::device::Device;
 use super::hand_over::{Carrier, HandOver, MIN_EXPIRY};
 use super::{MAX_MTU, MIN_MTU};
-use crate::flow::{Flow, HEAD};
-use crate::limits::Client;
+use crate::flow::{HEAD, UdpFlow};
+use crate::limits::ClientUsage;
 use narrows_base::{Duration, Time};
 use narrows_net::Connection;
 use narrows_net::ip_packet::IpPacket;
@@ -20,22 +20,22 @@ use tokio::time::sleep;
 const HAND_OVER: Wait = Wait::from_millis(1);
 
 /// Packets of the kernel on their way to the connection.
-pub(super) struct Outgoing<T> {
-    over: Over<T>,
+pub(super) struct OutgoingPackets<T> {
+    over: CarriedFlow<T>,
     packets: Mutex<HandOver>,
     /// Notified when packets wait.
     waits: Notify,
 }
 
 /// A flow on a connection.
-struct Over<T> {
+struct CarriedFlow<T> {
     connection: Connection,
-    flow: Flow<T>,
+    flow: UdpFlow<T>,
     /// The client whose rate holds, at the far side.
-    client: Option<Arc<Client>>,
+    client: Option<Arc<ClientUsage>>,
 }
 
-impl<T> Carrier for Over<T> {
+impl<T> Carrier for CarriedFlow<T> {
     fn now(&self) -> Time {
         self.connection.now()
     }
@@ -56,15 +56,19 @@ impl<T> Carrier for Over<T> {
     }
 }
 
-impl<T> Outgoing<T> {
+impl<T> OutgoingPackets<T> {
     /// `None` only if the queue's configuration were invalid, which does not occur.
     pub fn new(
         connection: Connection,
-        flow: Flow<T>,
-        client: Option<Arc<Client>>,
-    ) -> Option<Outgoing<T>> {
+        flow: UdpFlow<T>,
+        client: Option<Arc<ClientUsage>>,
+    ) -> Option<OutgoingPackets<T>> {
         let packets = Mutex::new(HandOver::new(connection.stats().srtt)?);
-        Some(Outgoing { over: Over { connection, flow, client }, packets, waits: Notify::new() })
+        Some(OutgoingPackets {
+            over: CarriedFlow { connection, flow, client },
+            packets,
+            waits: Notify::new(),
+        })
     }
 
     fn packets(&self) -> MutexGuard<'_, HandOver> {
@@ -113,7 +117,7 @@ impl<T> Outgoing<T> {
 
 /// Reason why a packet of the other end was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Dropped {
+pub(super) enum DropReason {
     /// It is not a valid IP packet.
     Malformed,
     /// Its source is not permitted.
@@ -122,11 +126,11 @@ pub(super) enum Dropped {
     Destination,
 }
 
-type Judge = Box<dyn Fn(&IpPacket) -> Result<(), Dropped> + Send + Sync>;
+type Judge = Box<dyn Fn(&IpPacket) -> Result<(), DropReason> + Send + Sync>;
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Messages on their way to the kernel as packets.
-pub(super) struct Incoming {
+pub(super) struct IncomingMessages {
     device: Arc<Device>,
     judge: Judge,
     /// Called for the first dropped packet of each kind.
@@ -134,15 +138,15 @@ pub(super) struct Incoming {
     dropped: [AtomicU64; 3],
 }
 
-impl Incoming {
-    pub fn new(device: Arc<Device>, judge: Judge, tell: Tell) -> Incoming {
-        Incoming { device, judge, tell, dropped: Default::default() }
+impl IncomingMessages {
+    pub fn new(device: Arc<Device>, judge: Judge, tell: Tell) -> IncomingMessages {
+        IncomingMessages { device, judge, tell, dropped: Default::default() }
     }
 
     /// Handles a message of the flow.
     pub fn take(&self, bytes: &[u8]) {
         let Some(packet) = IpPacket::read(bytes).filter(|_| bytes.len() <= MAX_MTU) else {
-            return self.drop(Dropped::Malformed, None);
+            return self.drop(DropReason::Malformed, None);
         };
         match (self.judge)(&packet) {
             Ok(()) => self.device.write(bytes),
@@ -150,12 +154,12 @@ impl Incoming {
         }
     }
 
-    fn drop(&self, why: Dropped, ends: Option<(IpAddr, IpAddr)>) {
+    fn drop(&self, why: DropReason, ends: Option<(IpAddr, IpAddr)>) {
         let Some(count) = self.dropped.get(why as usize) else { return };
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             let mut line = String::from("packets: dropped one ");
             let _ = match (why, ends) {
-                (Dropped::Source, Some((from, _))) => {
+                (DropReason::Source, Some((from, _))) => {
                     write!(line, "from {from}, which it may not use")
                 }
                 (_, Some((_, to))) => write!(line, "to {to}, which is not permitted"),

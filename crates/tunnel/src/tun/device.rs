@@ -1,6 +1,6 @@
 //! The TUN interface, driven by the runtime.
 
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::net::IpAddr;
 
 /// Name of the interface; the kernel chooses the number.
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 const NAME: &str = "ntun%d";
 
 fn local(line: impl ToString) -> Error {
-    Error::new(Kind::Local, line.to_string())
+    Error::new(ErrorKind::Local, line.to_string())
 }
 
 /// An interface of this machine; it disappears when this is dropped.
@@ -27,7 +27,7 @@ impl Device {
     /// No permission, or no TUN support; the line names the remedy.
     pub fn create() -> Result<Device, Error> {
         let made = narrows_emulator::PacketInterface::create(NAME);
-        let made = made.map_err(|e| Error::new(Kind::Input, format!("--tun: {e}")))?;
+        let made = made.map_err(|e| Error::new(ErrorKind::Input, format!("--tun: {e}")))?;
         #[expect(
             deprecated,
             reason = "its successor is unsafe; the interface owns its file and never changes it"
@@ -96,7 +96,7 @@ mod elsewhere {
 
     impl Device {
         pub fn create() -> Result<Device, Error> {
-            Err(Error::new(Kind::Input, "--tun needs Linux (TUN devices)"))
+            Err(Error::new(ErrorKind::Input, "--tun needs Linux (TUN devices)"))
         }
         pub fn name(&self) -> &str {
             match self.0 {}

@@ -1,18 +1,18 @@
 //! The far side: one interface for all clients.
 
-use super::carry::{Dropped, Incoming, Outgoing};
+use super::carry::{DropReason, IncomingMessages, OutgoingPackets};
 use super::device::{Device, has_own_route};
-use super::given::{Given, Networks};
+use super::given::{Networks, TunnelAddresses};
 use super::{IpNet, MAX_MTU};
 use crate::allow::{Denied, Targets};
 use crate::dial;
-use crate::flow::{Flows, Goal};
-use crate::limits::Client;
+use crate::flow::{FlowTarget, UdpFlows};
+use crate::limits::ClientUsage;
 use crate::permissions::Permissions;
 use narrows_net::Connection;
 use narrows_net::ip_packet::{IpPacket, too_big};
 use narrows_peers::access::AllowList;
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -72,14 +72,14 @@ impl Judge {
 
 /// A client's connection that carries packets.
 struct Seat {
-    given: Given,
-    outgoing: Outgoing<Goal>,
+    given: TunnelAddresses,
+    outgoing: OutgoingPackets<FlowTarget>,
     /// Notified when a newer connection of the same client takes over.
     replaced: Notify,
 }
 
 /// The addresses of the listed clients: the n-th key has the n-th address.
-fn addresses(networks: &Networks, clients: &AllowList) -> HashMap<PublicKey, Given> {
+fn addresses(networks: &Networks, clients: &AllowList) -> HashMap<PublicKey, TunnelAddresses> {
     clients.keys().zip(0..).map(|(key, place)| (*key, networks.given(place))).collect()
 }
 
@@ -87,7 +87,7 @@ fn addresses(networks: &Networks, clients: &AllowList) -> HashMap<PublicKey, Giv
 pub(crate) struct FarTun {
     device: Arc<Device>,
     networks: Networks,
-    given: RwLock<HashMap<PublicKey, Given>>,
+    given: RwLock<HashMap<PublicKey, TunnelAddresses>>,
     judge: Arc<Judge>,
     /// Connections by the client's addresses.
     seats: Mutex<HashMap<IpAddr, Arc<Seat>>>,
@@ -99,7 +99,7 @@ impl FarTun {
     /// # Errors
     /// An invalid network, or one to which this machine has a route already; no permission.
     pub fn open(networks: &[IpNet], permissions: &Permissions) -> Result<FarTun, Error> {
-        let input = |line: String| Error::new(Kind::Input, line);
+        let input = |line: String| Error::new(ErrorKind::Input, line);
         let known = Networks::new(networks, permissions.clients.len()).map_err(input)?;
         let device = Device::create()?;
         for (network, (address, _)) in networks.iter().zip(known.server()) {
@@ -125,12 +125,13 @@ impl FarTun {
     /// The network has too few addresses. The former permissions then stay.
     pub fn set_permissions(&self, permissions: &Permissions) -> Result<Vec<PublicKey>, Error> {
         let known = self.networks.check(permissions.clients.len());
-        known.map_err(|line| Error::new(Kind::Input, line))?;
+        known.map_err(|line| Error::new(ErrorKind::Input, line))?;
         let new = addresses(&self.networks, &permissions.clients);
         self.judge.set_targets(permissions.targets.clone());
         let mut given = self.given.write().unwrap_or_else(PoisonError::into_inner);
-        let is_moved =
-            |(key, before): &(&PublicKey, &Given)| new.get(*key).is_some_and(|now| now != *before);
+        let is_moved = |(key, before): &(&PublicKey, &TunnelAddresses)| {
+            new.get(*key).is_some_and(|now| now != *before)
+        };
         let moved = given.iter().filter(is_moved).map(|(key, _)| *key).collect();
         *given = new;
         Ok(moved)
@@ -144,7 +145,7 @@ impl FarTun {
     }
 
     /// The addresses of this client.
-    pub fn given(&self, key: &PublicKey) -> Option<Given> {
+    pub fn given(&self, key: &PublicKey) -> Option<TunnelAddresses> {
         self.given.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
@@ -172,27 +173,28 @@ impl FarTun {
     /// Returns the counts of dropped packets, and whether another connection has taken over.
     pub async fn carry(
         &self,
-        given: Given,
-        (connection, flows, stream): (&Connection, &Arc<Flows<Goal>>, u64),
-        client: &Arc<Client>,
+        given: TunnelAddresses,
+        (connection, flows, stream): (&Connection, &Arc<UdpFlows<FlowTarget>>, u64),
+        client: &Arc<ClientUsage>,
         tell: Box<dyn Fn(&str) + Send + Sync>,
         over: impl Future<Output = ()>,
     ) -> (Option<String>, bool) {
         let (own, judge) = (given.clone(), self.judge.clone());
         let judge = move |packet: &IpPacket| {
             if !own.is_near(packet.source) {
-                Err(Dropped::Source)
+                Err(DropReason::Source)
             } else if judge.permits(packet.destination, packet.port) {
                 Ok(())
             } else {
-                Err(Dropped::Destination)
+                Err(DropReason::Destination)
             }
         };
-        let incoming = Arc::new(Incoming::new(self.device.clone(), Box::new(judge), tell));
+        let incoming = Arc::new(IncomingMessages::new(self.device.clone(), Box::new(judge), tell));
         let sink = incoming.clone();
-        let goal = Goal::Packets(Box::new(move |message| sink.take(message)));
-        let Some(flow) = Flows::add(flows, stream, goal) else { return (None, false) };
-        let Some(outgoing) = Outgoing::new(connection.clone(), flow, Some(client.clone())) else {
+        let goal = FlowTarget::Packets(Box::new(move |message| sink.take(message)));
+        let Some(flow) = UdpFlows::add(flows, stream, goal) else { return (None, false) };
+        let Some(outgoing) = OutgoingPackets::new(connection.clone(), flow, Some(client.clone()))
+        else {
             return (None, false);
         };
         let seat = Arc::new(Seat { given, outgoing, replaced: Notify::new() });

@@ -70,9 +70,9 @@ impl Networks {
     }
 
     /// The addresses of the client at this place of the list, counted from zero.
-    pub fn given(&self, place: usize) -> Given {
+    pub fn given(&self, place: usize) -> TunnelAddresses {
         let pair = |network: &IpNet| (nth(network, 2 + place as u128), nth(network, 1));
-        Given(self.0.iter().map(pair).collect())
+        TunnelAddresses(self.0.iter().map(pair).collect())
     }
 }
 
@@ -88,9 +88,9 @@ fn nth(network: &IpNet, n: u128) -> IpAddr {
 
 /// A client's address and the server's, for each address family in use.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Given(Vec<(IpAddr, IpAddr)>);
+pub struct TunnelAddresses(Vec<(IpAddr, IpAddr)>);
 
-impl Given {
+impl TunnelAddresses {
     /// Pairs of the client's address and the server's, one for each family.
     pub fn pairs(&self) -> &[(IpAddr, IpAddr)] {
         &self.0
@@ -143,7 +143,7 @@ impl Given {
     ///
     /// # Errors
     /// There is no address, one without its counterpart, the same address for both ends, or one that is not private.
-    pub fn read(bytes: [u8; LENGTH]) -> Result<Given, String> {
+    pub fn read(bytes: [u8; LENGTH]) -> Result<TunnelAddresses, String> {
         let [a, b, c, d, e, f, g, h, six @ ..] = bytes;
         let mut given = Vec::new();
         if [a, b, c, d, e, f, g, h] != [0; 8] {
@@ -165,7 +165,7 @@ impl Given {
         if given.is_empty() {
             return Err("the server gives no address".into());
         }
-        Ok(Given(given))
+        Ok(TunnelAddresses(given))
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         );
         assert!(last.is_near([10, 7, 0, 6].into()) && !last.is_near([10, 7, 0, 5].into()));
         assert_eq!(last.far_of([1, 1, 1, 1].into()), Some([10, 7, 0, 1].into()));
-        assert_eq!(Given::read(last.bytes()), Ok(last));
+        assert_eq!(TunnelAddresses::read(last.bytes()), Ok(last));
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             if has_six {
                 bytes[8..].copy_from_slice(&six);
             }
-            if let Ok(given) = Given::read(bytes) {
+            if let Ok(given) = TunnelAddresses::read(bytes) {
                 prop_assert_eq!(given.bytes(), bytes);
                 for (near, far) in given.pairs() {
                     prop_assert!(crate::address::special(*near).is_some() && crate::address::special(*far).is_some());

@@ -1,16 +1,16 @@
 //! The near side: an interface that keeps its address while connections come and go.
 
-use super::carry::{Dropped, Incoming, Outgoing};
+use super::carry::{DropReason, IncomingMessages, OutgoingPackets};
 use super::device::{Device, KeptRoute, has_own_route, keep_route};
-use super::given::{self, Given};
+use super::given::{self, TunnelAddresses};
 use super::{IpNet, MARK, MAX_MTU, MIN_MTU};
-use crate::client::{Link, Tunnel};
-use crate::flow::{Back, Flows};
+use crate::client::{FarConnection, Tunnel};
+use crate::flow::{Back, UdpFlows};
 use crate::request::Refusal;
 use narrows_base::text::shown;
 use narrows_net::ReceiveStream;
 use narrows_net::ip_packet::{IpPacket, too_big};
-use narrows_peers::{Error, Kind};
+use narrows_peers::{Error, ErrorKind};
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -24,19 +24,19 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A route into the interface, in addition to that to the server's own address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Route {
+pub enum TunRoute {
     /// Packets to this network.
     To(IpNet),
     /// All packets without a more specific route.
     Default,
 }
 
-impl FromStr for Route {
+impl FromStr for TunRoute {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Route, String> {
+    fn from_str(text: &str) -> Result<TunRoute, String> {
         if text == "default" {
-            return Ok(Route::Default);
+            return Ok(TunRoute::Default);
         }
         let bad = |why: &str| {
             let shown = shown(text);
@@ -49,17 +49,17 @@ impl FromStr for Route {
         if network.prefix_len() == 0 {
             return Err(bad("for all there is"));
         }
-        Ok(Route::To(network))
+        Ok(TunRoute::To(network))
     }
 }
 
-impl Route {
+impl TunRoute {
     /// Its networks. A default route is added as two halves, so that the existing one remains unchanged.
     fn networks(self) -> Vec<IpNet> {
         let half = |address: IpAddr| IpNet::new(address, 1).ok();
         match self {
-            Route::To(network) => vec![network],
-            Route::Default => [
+            TunRoute::To(network) => vec![network],
+            TunRoute::Default => [
                 half(Ipv4Addr::UNSPECIFIED.into()),
                 half(Ipv4Addr::new(128, 0, 0, 0).into()),
                 half(Ipv6Addr::UNSPECIFIED.into()),
@@ -74,8 +74,8 @@ impl Route {
 
 /// The connection that carries packets now.
 struct Active {
-    given: Given,
-    outgoing: Outgoing<Back>,
+    given: TunnelAddresses,
+    outgoing: OutgoingPackets<Back>,
 }
 
 /// The interface of the near side.
@@ -84,12 +84,12 @@ pub struct NearTun {
     routes: Vec<IpNet>,
     active: Mutex<Option<Arc<Active>>>,
     /// Current settings of the interface.
-    settings: Mutex<Settings>,
+    settings: Mutex<NearSettings>,
 }
 
 #[derive(Default)]
-struct Settings {
-    given: Option<Given>,
+struct NearSettings {
+    given: Option<TunnelAddresses>,
     mtu: usize,
     /// Addresses and networks with a route into it.
     routed: Vec<IpNet>,
@@ -102,7 +102,7 @@ impl NearTun {
     ///
     /// # Errors
     /// No permission, or no TUN support.
-    pub fn create(routes: &[Route]) -> Result<NearTun, Error> {
+    pub fn create(routes: &[TunRoute]) -> Result<NearTun, Error> {
         let device = Arc::new(Device::create()?);
         let routes = routes.iter().flat_map(|route| route.networks()).collect();
         Ok(NearTun { device, routes, active: Mutex::default(), settings: Mutex::default() })
@@ -143,10 +143,10 @@ impl NearTun {
 
     /// Requests packets on this connection, and carries them while it is current. It does not handle the connection's
     /// end.
-    async fn carry(&self, tunnel: &Tunnel, link: &Arc<Link>) -> Result<(), Error> {
+    async fn carry(&self, tunnel: &Tunnel, link: &Arc<FarConnection>) -> Result<(), Error> {
         let Ok((send, mut receive)) = link.say(&MARK).await else { return pending().await };
         let given = match answer(&mut receive).await {
-            Ok(given) => given.map_err(|line| Error::new(Kind::Refused, line))?,
+            Ok(given) => given.map_err(|line| Error::new(ErrorKind::Refused, line))?,
             Err(()) => return pending().await,
         };
         self.set(&given, link.server())?;
@@ -155,19 +155,21 @@ impl NearTun {
             let from = packet.source;
             let is_expected = own.is_far(from) || routes.iter().any(|route| route.contains(&from));
             if !own.is_near(packet.destination) {
-                Err(Dropped::Destination)
+                Err(DropReason::Destination)
             } else if is_expected || packet.is_error {
                 Ok(())
             } else {
-                Err(Dropped::Source)
+                Err(DropReason::Source)
             }
         };
         // The number of dropped packets is reported at the end.
-        let incoming = Arc::new(Incoming::new(device, Box::new(judge), Box::new(|_| {})));
+        let incoming = Arc::new(IncomingMessages::new(device, Box::new(judge), Box::new(|_| {})));
         let sink = incoming.clone();
         let back = Back::Packets(Box::new(move |message| sink.take(message)));
-        let Some(flow) = Flows::add(&link.flows, send.id(), back) else { return pending().await };
-        let Some(outgoing) = Outgoing::new(link.connection().clone(), flow, None) else {
+        let Some(flow) = UdpFlows::add(&link.flows, send.id(), back) else {
+            return pending().await;
+        };
+        let Some(outgoing) = OutgoingPackets::new(link.connection().clone(), flow, None) else {
             return pending().await;
         };
         let active = Arc::new(Active { given, outgoing });
@@ -177,7 +179,7 @@ impl NearTun {
             active.given.shown(),
             active.given.far_shown()
         ));
-        let _guard = Guard::new(self, &active, &incoming, tunnel);
+        let _guard = CarryGuard::new(self, &active, &incoming, tunnel);
         let mut over = [0];
         tokio::select! {
             ended = receive.receive(&mut over) => if ended.is_ok() {
@@ -206,7 +208,7 @@ impl NearTun {
     }
 
     /// Configures the interface with the server's addresses, if they have changed.
-    fn set(&self, given: &Given, server: IpAddr) -> Result<(), Error> {
+    fn set(&self, given: &TunnelAddresses, server: IpAddr) -> Result<(), Error> {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         if self.routes.iter().any(|route| route.contains(&server))
             && settings.kept.as_ref().is_none_or(|(to, _)| *to != server)
@@ -220,14 +222,14 @@ impl NearTun {
         let had = before.iter().flat_map(|before| before.pairs());
         let old: Vec<IpAddr> = had.map(|(near, _)| *near).collect();
         let is_first = before.is_none();
-        let taken = |settings: &Settings, address: IpAddr| {
+        let taken = |settings: &NearSettings, address: IpAddr| {
             let is_ours = old.contains(&address) || settings.routed.contains(&address.into());
             Ok::<_, Error>(!is_ours && self.has_taken(address, is_first)?)
         };
         for (near, far) in given.pairs() {
             if taken(&settings, *near)? || taken(&settings, *far)? {
                 return Err(Error::new(
-                    Kind::Local,
+                    ErrorKind::Local,
                     format!(
                         "--tun: the server gives the address {near} and has {far}, but this machine has a way to one \
                          of them already"
@@ -257,7 +259,7 @@ impl NearTun {
         Ok(())
     }
 
-    fn route(&self, to: IpNet, settings: &mut Settings) -> Result<(), Error> {
+    fn route(&self, to: IpNet, settings: &mut NearSettings) -> Result<(), Error> {
         if !settings.routed.contains(&to) {
             self.device.add_route(to.network(), to.prefix_len())?;
             settings.routed.push(to);
@@ -279,7 +281,7 @@ impl NearTun {
         loop {
             let length = match self.device.read(&mut bytes).await {
                 Ok(length) => length,
-                Err(e) => return Error::new(Kind::Local, format!("{}: {e}", self.name())),
+                Err(e) => return Error::new(ErrorKind::Local, format!("{}: {e}", self.name())),
             };
             let bytes = bytes.get(..length).unwrap_or_default();
             let active = self.active.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -302,14 +304,14 @@ fn all(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-async fn changed(current: &mut watch::Receiver<Option<Arc<Link>>>) {
+async fn changed(current: &mut watch::Receiver<Option<Arc<FarConnection>>>) {
     if current.changed().await.is_err() {
         pending().await
     }
 }
 
 /// The server's addresses, or the reason of a refusal as text; an error if the connection is over.
-async fn answer(receive: &mut ReceiveStream) -> Result<Result<Given, String>, ()> {
+async fn answer(receive: &mut ReceiveStream) -> Result<Result<TunnelAddresses, String>, ()> {
     let mut first = [0];
     fill(receive, &mut first).await?;
     match Refusal::from_code(first[0]) {
@@ -323,7 +325,7 @@ async fn answer(receive: &mut ReceiveStream) -> Result<Result<Given, String>, ()
     }
     let mut bytes = [0; given::LENGTH];
     fill(receive, &mut bytes).await?;
-    Ok(Given::read(bytes).map_err(|line| format!("--tun: {line}")))
+    Ok(TunnelAddresses::read(bytes).map_err(|line| format!("--tun: {line}")))
 }
 
 async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), ()> {
@@ -335,26 +337,26 @@ async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), ()
 }
 
 /// While this lives, the connection carries packets.
-struct Guard<'a> {
+struct CarryGuard<'a> {
     near: &'a NearTun,
     active: Arc<Active>,
-    incoming: Arc<Incoming>,
+    incoming: Arc<IncomingMessages>,
     tunnel: &'a Tunnel,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> CarryGuard<'a> {
     fn new(
         near: &'a NearTun,
         active: &Arc<Active>,
-        incoming: &Arc<Incoming>,
+        incoming: &Arc<IncomingMessages>,
         tunnel: &'a Tunnel,
-    ) -> Guard<'a> {
+    ) -> CarryGuard<'a> {
         *near.active.lock().unwrap_or_else(PoisonError::into_inner) = Some(active.clone());
-        Guard { near, active: active.clone(), incoming: incoming.clone(), tunnel }
+        CarryGuard { near, active: active.clone(), incoming: incoming.clone(), tunnel }
     }
 }
 
-impl Drop for Guard<'_> {
+impl Drop for CarryGuard<'_> {
     fn drop(&mut self) {
         let mut active = self.near.active.lock().unwrap_or_else(PoisonError::into_inner);
         if active.as_ref().is_some_and(|active| Arc::ptr_eq(active, &self.active)) {
@@ -372,8 +374,8 @@ mod tests {
 
     #[test]
     fn a_default_route_is_said_in_words() {
-        assert_eq!("default".parse(), Ok(Route::Default));
-        assert_eq!("10.1.0.0/16".parse(), Ok(Route::To("10.1.0.0/16".parse().unwrap())));
+        assert_eq!("default".parse(), Ok(TunRoute::Default));
+        assert_eq!("10.1.0.0/16".parse(), Ok(TunRoute::To("10.1.0.0/16".parse().unwrap())));
         for (text, part) in [
             ("0.0.0.0/0", "default"),
             ("::/0", "default"),
@@ -381,7 +383,7 @@ mod tests {
             ("10.1.0.0", "no network"),
             ("\u{1b}", "no network"),
         ] {
-            let why = text.parse::<Route>().unwrap_err();
+            let why = text.parse::<TunRoute>().unwrap_err();
             assert!(why.contains(part) && !why.contains(['\n', '\u{1b}']), "{why}");
         }
     }

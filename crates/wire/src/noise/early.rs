@@ -15,7 +15,7 @@ use super::{
     Established, HandshakeError, PublicKey, StaticKey, established, peer_key, read, write,
 };
 use super::{builder, hello_bytes, library};
-use crate::bytes::{Malformed, Sink, Source};
+use crate::bytes::{ByteReader, Malformed, Sink};
 use crate::frame::kind::PADDING;
 use crate::keys::Suite;
 use crate::packet::{
@@ -63,7 +63,7 @@ impl EarlyMessage {
         Ok(buffer.to_vec())
     }
     fn read(bytes: &[u8]) -> Result<EarlyMessage, Malformed> {
-        let mut source = Source::new(bytes);
+        let mut source = ByteReader::new(bytes);
         let age = Duration::from_millis(source.u32()?.into());
         let length = usize::try_from(source.number(2)?).unwrap_or(usize::MAX);
         let hello = Hello::read(source.take(length)?)?;

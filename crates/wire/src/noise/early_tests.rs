@@ -1,6 +1,6 @@
 use super::*;
 use crate::header::ConnectionId;
-use crate::packet::Packet;
+use crate::packet::ParsedPacket;
 use crate::{Frame, Frames, Params};
 
 const NONCE: Nonce = [0x11; 16];
@@ -23,14 +23,14 @@ fn client(suite: Suite, server: u8, seed: u8) -> EarlyHandshake {
         .unwrap()
 }
 fn request(start: &[u8], server: u8) -> Result<EarlyRequest, HandshakeError> {
-    let Ok(Packet::EarlyStart(start)) = Packet::read(start) else {
+    let Ok(ParsedPacket::EarlyStart(start)) = ParsedPacket::read(start) else {
         return Err(HandshakeError::NotOurs);
     };
     EarlyRequest::read(&start, &key(server), [4; 32])
 }
 fn answer(echo: &[u8]) -> Option<StartEcho<'_>> {
-    match Packet::read(echo) {
-        Ok(Packet::EarlyEcho(echo)) => Some(echo),
+    match ParsedPacket::read(echo) {
+        Ok(ParsedPacket::EarlyEcho(echo)) => Some(echo),
         _ => None,
     }
 }
@@ -95,9 +95,9 @@ fn damaged_packets_are_refused_and_change_nothing() {
             assert!(request(&flipped(&start, bit), 2).is_err(), "bit {bit} of EARLY-START");
         }
         for length in 0..start.len() {
-            assert!(Packet::read(&start[..length]).is_err());
+            assert!(ParsedPacket::read(&start[..length]).is_err());
         }
-        assert!(Packet::read(&[&start[..], &[0]].concat()).is_err());
+        assert!(ParsedPacket::read(&[&start[..], &[0]].concat()).is_err());
         let (mut at_server, echo) = request(&start, 2).unwrap().accept(&hello(0x5e)).unwrap();
         for bit in (0..8 * echo.len()).step_by(3) {
             let changed = flipped(&echo, bit);
@@ -118,7 +118,9 @@ fn damaged_packets_are_refused_and_change_nothing() {
 #[test]
 fn every_answer_has_its_own_keys() {
     let client = client(Suite::Aes256Gcm, 2, 3);
-    let Ok(Packet::EarlyStart(start)) = Packet::read(client.start()) else { panic!("none") };
+    let Ok(ParsedPacket::EarlyStart(start)) = ParsedPacket::read(client.start()) else {
+        panic!("none")
+    };
     let answered = |seed| {
         let request = EarlyRequest::read(&start, &key(2), [seed; 32]).unwrap();
         request.accept(&hello(0x5e)).unwrap().0.hash

@@ -62,9 +62,9 @@ impl Random for Drawn {
 }
 
 /// Ciphers and hashes by ring, X25519 by curve25519-dalek, randomness by the caller.
-struct Parts([u8; 32]);
+struct CryptoProvider([u8; 32]);
 
-impl CryptoResolver for Parts {
+impl CryptoResolver for CryptoProvider {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
         Some(Box::new(Drawn(Some(self.0))))
     }
@@ -90,7 +90,7 @@ pub(super) fn builder<'k>(
     seed: &[u8; 32],
 ) -> Result<Builder<'k>, HandshakeError> {
     let params = protocol.parse().map_err(library)?;
-    Builder::with_resolver(params, Box::new(Parts(*seed)))
+    Builder::with_resolver(params, Box::new(CryptoProvider(*seed)))
         .local_private_key(&key.private)
         .and_then(|b| b.prologue(prologue))
         .map_err(library)

@@ -5,25 +5,25 @@ mod links;
 mod sharing;
 mod steps;
 
-use super::figure::Figure;
+use super::figure::GoalFigure;
 use narrows_base::Duration;
 use narrows_lab::Question;
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_transport::Preset;
 
 /// Condition on a figure.
 #[derive(Clone, Debug)]
 pub enum Goal {
     /// At least this value.
-    AtLeast(Figure, f64),
+    AtLeast(GoalFigure, f64),
     /// At most this value.
-    AtMost(Figure, f64),
+    AtMost(GoalFigure, f64),
     /// Between these.
-    Between(Figure, f64, f64),
+    Between(GoalFigure, f64, f64),
     /// At least this part of the best of these protocols' medians in the same cell.
-    OfBest(Figure, f64, &'static [&'static str]),
+    OfBest(GoalFigure, f64, &'static [&'static str]),
     /// At most this multiple of the least of these protocols' medians.
-    OfLeast(Figure, f64, &'static [&'static str]),
+    OfLeast(GoalFigure, f64, &'static [&'static str]),
     /// Theta as close to 0.5 as with these protocols in the place of the one under test. The distance is taken run by
     /// run.
     AsEqual(&'static [&'static str]),
@@ -31,20 +31,20 @@ pub enum Goal {
 
 impl Goal {
     /// The figure that tables show.
-    pub fn figure(&self) -> Figure {
+    pub fn figure(&self) -> GoalFigure {
         match self {
             Goal::AtLeast(f, _)
             | Goal::AtMost(f, _)
             | Goal::Between(f, ..)
             | Goal::OfBest(f, ..)
             | Goal::OfLeast(f, ..) => *f,
-            Goal::AsEqual(_) => Figure::Theta,
+            Goal::AsEqual(_) => GoalFigure::Theta,
         }
     }
     /// The figures that are needed to check it.
-    pub fn figures(&self) -> Vec<Figure> {
+    pub fn figures(&self) -> Vec<GoalFigure> {
         match self {
-            Goal::AsEqual(_) => vec![Figure::Theta, Figure::Inequality],
+            Goal::AsEqual(_) => vec![GoalFigure::Theta, GoalFigure::Inequality],
             other => vec![other.figure()],
         }
     }
@@ -60,7 +60,7 @@ impl Goal {
 
 /// The last change of a run: its time, and the link after it.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct LastChange {
     pub at_s: f64,
     pub rate_bps: f64,
     pub base_rtt_s: f64,
@@ -81,7 +81,7 @@ pub struct Neighbour {
 
 /// A link under some conditions, and its goals.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct BadLinkCell {
     pub table: &'static str,
     pub name: String,
     pub question: Question,
@@ -89,8 +89,8 @@ pub struct Cell {
     pub told: &'static str,
     /// Share of packets that the link loses.
     pub loss: f64,
-    pub changes: Vec<(Duration, Change)>,
-    pub step: Option<Step>,
+    pub changes: Vec<(Duration, LinkChange)>,
+    pub step: Option<LastChange>,
     pub neighbour: Neighbour,
     /// When the flows under test begin.
     pub start: Duration,
@@ -105,7 +105,7 @@ const CUBIC: &[&str] = &["rrtp+cubic"];
 /// CUBIC with the initial window of today's kernels.
 const CUBIC_10: &[&str] = &["rrtp+cubic(initial-window=10)"];
 
-fn cell(table: &'static str, name: impl Into<String>, link: &str, goals: Vec<Goal>) -> Cell {
+fn cell(table: &'static str, name: impl Into<String>, link: &str, goals: Vec<Goal>) -> BadLinkCell {
     let question = Question {
         link: link.into(),
         protocols: "rrtp".into(),
@@ -114,7 +114,7 @@ fn cell(table: &'static str, name: impl Into<String>, link: &str, goals: Vec<Goa
         preset: Preset::Rfc,
         ..Question::default()
     };
-    Cell {
+    BadLinkCell {
         table,
         name: name.into(),
         question,
@@ -129,47 +129,47 @@ fn cell(table: &'static str, name: impl Into<String>, link: &str, goals: Vec<Goa
     }
 }
 
-impl Cell {
-    fn quick(mut self) -> Cell {
+impl BadLinkCell {
+    fn quick(mut self) -> BadLinkCell {
         self.quick = true;
         self
     }
-    fn quick_if(mut self, quick: bool) -> Cell {
+    fn quick_if(mut self, quick: bool) -> BadLinkCell {
         self.quick = quick;
         self
     }
-    fn seconds(mut self, seconds: u64) -> Cell {
+    fn seconds(mut self, seconds: u64) -> BadLinkCell {
         self.question.duration = Duration::from_secs(seconds);
         self
     }
-    fn from(mut self, seconds: u64) -> Cell {
+    fn from(mut self, seconds: u64) -> BadLinkCell {
         self.question.warmup = Duration::from_secs(seconds);
         self
     }
-    fn flows(mut self, flows: usize) -> Cell {
+    fn flows(mut self, flows: usize) -> BadLinkCell {
         self.question.flows = flows;
         self
     }
-    fn against(mut self, who: String) -> Cell {
+    fn against(mut self, who: String) -> BadLinkCell {
         self.question.against = Some(who);
         self
     }
     /// Beside flows of the protocol under test.
-    fn beside_itself(mut self, flows: usize) -> Cell {
+    fn beside_itself(mut self, flows: usize) -> BadLinkCell {
         // Another speaks in the end; only its number of flows counts.
         self.neighbour.same = true;
         self.against(format!("reno:{flows}"))
     }
-    fn reverse(mut self, who: &str) -> Cell {
+    fn reverse(mut self, who: &str) -> BadLinkCell {
         self.question.reverse = Some(who.into());
         self
     }
-    fn change(mut self, at_s: f64, change: Change) -> Cell {
+    fn change(mut self, at_s: f64, change: LinkChange) -> BadLinkCell {
         self.changes.push((Duration::from_secs_f64(at_s), change));
         self
     }
-    fn step(mut self, at_s: f64, rate_bps: f64, base_rtt_s: f64) -> Cell {
-        self.step = Some(Step { at_s, rate_bps, base_rtt_s });
+    fn step(mut self, at_s: f64, rate_bps: f64, base_rtt_s: f64) -> BadLinkCell {
+        self.step = Some(LastChange { at_s, rate_bps, base_rtt_s });
         self
     }
 }
@@ -178,7 +178,7 @@ impl Cell {
 ///
 /// # Errors
 /// A specification that does not parse.
-pub fn all() -> Result<Vec<Cell>, String> {
+pub fn all() -> Result<Vec<BadLinkCell>, String> {
     let mut cells = links::losses();
     cells.extend(links::delays());
     cells.extend(links::named());

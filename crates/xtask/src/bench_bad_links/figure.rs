@@ -2,7 +2,7 @@
 
 /// A figure that goals are set for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Figure {
+pub enum GoalFigure {
     /// Goodput over the largest possible goodput of the link, with its losses subtracted.
     Rate,
     /// Bytes offered to the link for each application byte delivered, times 1 - loss.
@@ -37,26 +37,26 @@ pub enum Figure {
     Drained,
 }
 
-impl Figure {
+impl GoalFigure {
     /// As in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Figure::Rate => "rate",
-            Figure::Wire => "wire",
-            Figure::Queue => "queue ms",
-            Figure::Goodput => "Mbit/s",
-            Figure::Rtt => "RTT ms",
-            Figure::Dropped => "dropped",
-            Figure::Spurious => "spurious",
-            Figure::Acks => "ACKs",
-            Figure::Theta => "theta",
-            Figure::Inequality => "inequality",
-            Figure::Others => "others Mbit/s",
-            Figure::Jain => "Jain",
-            Figure::Completion => "completion ms",
-            Figure::Resumed => "resumed s",
-            Figure::Recovered => "recovered s",
-            Figure::Drained => "drained s",
+            GoalFigure::Rate => "rate",
+            GoalFigure::Wire => "wire",
+            GoalFigure::Queue => "queue ms",
+            GoalFigure::Goodput => "Mbit/s",
+            GoalFigure::Rtt => "RTT ms",
+            GoalFigure::Dropped => "dropped",
+            GoalFigure::Spurious => "spurious",
+            GoalFigure::Acks => "ACKs",
+            GoalFigure::Theta => "theta",
+            GoalFigure::Inequality => "inequality",
+            GoalFigure::Others => "others Mbit/s",
+            GoalFigure::Jain => "Jain",
+            GoalFigure::Completion => "completion ms",
+            GoalFigure::Resumed => "resumed s",
+            GoalFigure::Recovered => "recovered s",
+            GoalFigure::Drained => "drained s",
         }
     }
 
@@ -64,13 +64,15 @@ impl Figure {
     pub fn text(self, value: f64) -> String {
         match self {
             _ if !value.is_finite() => "never".into(),
-            Figure::Queue | Figure::Rtt | Figure::Completion => format!("{value:.1}"),
-            Figure::Dropped | Figure::Spurious | Figure::Acks => format!("{:.2}%", 100.0 * value),
-            Figure::Goodput
-            | Figure::Others
-            | Figure::Resumed
-            | Figure::Recovered
-            | Figure::Drained => format!("{value:.2}"),
+            GoalFigure::Queue | GoalFigure::Rtt | GoalFigure::Completion => format!("{value:.1}"),
+            GoalFigure::Dropped | GoalFigure::Spurious | GoalFigure::Acks => {
+                format!("{:.2}%", 100.0 * value)
+            }
+            GoalFigure::Goodput
+            | GoalFigure::Others
+            | GoalFigure::Resumed
+            | GoalFigure::Recovered
+            | GoalFigure::Drained => format!("{value:.2}"),
             _ => format!("{value:.3}"),
         }
     }

@@ -1,6 +1,6 @@
 //! The tables: on the screen, as JSON, and as a section of `docs/benchmarks.md`.
 
-use super::{Row, judge};
+use super::{BadLinksRow, judge};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ const PAGE: &str = "docs/benchmarks.md";
 /// An earlier run's medians.
 pub type Before = Map<String, Value>;
 
-fn key(row: &Row) -> String {
+fn key(row: &BadLinksRow) -> String {
     format!("{}: {}", row.cell.table, row.cell.name)
 }
 
 /// One line per cell and protocol.
-pub fn text(rows: &[Row], protocols: &[String], before: Option<&Before>) -> String {
+pub fn text(rows: &[BadLinksRow], protocols: &[String], before: Option<&Before>) -> String {
     let mut text = String::new();
     let (mut met, mut all) = (0, 0);
     for row in rows {
@@ -41,12 +41,17 @@ pub fn text(rows: &[Row], protocols: &[String], before: Option<&Before>) -> Stri
     text
 }
 
-fn earlier(before: Option<&Before>, row: &Row, protocol: &str, figure: &str) -> Option<f64> {
+fn earlier(
+    before: Option<&Before>,
+    row: &BadLinksRow,
+    protocol: &str,
+    figure: &str,
+) -> Option<f64> {
     before?.get(&key(row))?.get(protocol)?.get(figure)?.as_f64()
 }
 
 /// Keeps the medians in a file, for `--before`.
-pub fn keep(file: &str, rows: &[Row]) -> Result<(), String> {
+pub fn keep(file: &str, rows: &[BadLinksRow]) -> Result<(), String> {
     let all: Map<String, Value> = rows.iter().map(|r| (key(r), json!(r.medians))).collect();
     let text = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
     std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
@@ -60,7 +65,7 @@ pub fn read(file: &str) -> Result<Before, String> {
 
 /// Writes the section; the rest of the page stays.
 pub fn write(
-    rows: &[Row],
+    rows: &[BadLinksRow],
     protocols: &[String],
     before: Option<&Before>,
     seeds: u64,
@@ -68,7 +73,12 @@ pub fn write(
     crate::section::write(PAGE, "bad links", &section(rows, protocols, before, seeds))
 }
 
-fn section(rows: &[Row], protocols: &[String], before: Option<&Before>, seeds: u64) -> String {
+fn section(
+    rows: &[BadLinksRow],
+    protocols: &[String],
+    before: Option<&Before>,
+    seeds: u64,
+) -> String {
     let mut text = format!(
         "## Bad links\n\nSimulated medians over {seeds} seeds of {}. Goals that are missed stand beside the figures; `cargo xtask bench bad-links`\n\
 (`--filter`, `--protocols`, `--seeds`, `--json FILE`) prints all of them, and with `--write` this section. `--before FILE`\n\

@@ -1,6 +1,6 @@
 //! Processor time of the user-space side per Gbit/s, over a pair of virtual Ethernet devices.
 
-use super::InKernel;
+use super::LoadedController;
 use narrows_emulator::Namespace;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -58,7 +58,7 @@ fn pair(whole: bool) -> Result<(Namespace, Namespace), String> {
 }
 
 /// Gbit/s, and the part of a core that the user-space side took for each.
-fn once(loaded: &InKernel, (a, b): &(Namespace, Namespace)) -> Result<(f64, f64), String> {
+fn once(loaded: &LoadedController, (a, b): &(Namespace, Namespace)) -> Result<(f64, f64), String> {
     let text = |e: std::io::Error| e.to_string();
     let within = |e: narrows_emulator::Error| e.to_string();
     let listener = b.enter(|| TcpListener::bind((FAR, 0))).map_err(within)?.map_err(text)?;
@@ -99,7 +99,7 @@ pub fn section() -> Result<String, String> {
     for (whole, what) in [(true, "super-frames (GSO, GRO)"), (false, "1,500 bytes each")] {
         let ends = pair(whole)?;
         for controller in ["rrtp", "cubic"] {
-            let loaded = InKernel::load(controller)?;
+            let loaded = LoadedController::load(controller)?;
             let mut all = Vec::new();
             for _ in 0..RUNS {
                 all.push(once(&loaded, &ends)?);

@@ -1,6 +1,6 @@
 //! Very many connections at once.
 
-use super::InKernel;
+use super::LoadedController;
 use narrows_base::{Duration, Rate};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace};
 use narrows_kernel::status::DecidedBy;
@@ -29,7 +29,7 @@ pub fn section() -> Result<String, String> {
     let mut way = LinkConfig::plain(Rate::from_bps(200_000_000), Duration::from_millis(50));
     way.queue = QueueConfig { limit: QueueLimit::Bytes(2_500_000), aqm: None };
     let link = EmulatedLink::between(&a, &b, LinkOptions::new(way.clone(), way)).map_err(within)?;
-    let loaded = InKernel::load("rrtp")?;
+    let loaded = LoadedController::load("rrtp")?;
     let to = (link.b().addresses[0], 0);
     let listener = b.enter(|| TcpListener::bind(to)).map_err(within)?.map_err(text)?;
     let to = listener.local_addr().map_err(text)?;

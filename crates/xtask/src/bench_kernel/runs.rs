@@ -1,6 +1,6 @@
 //! Flows alone on an emulated link, for real and in simulation.
 
-use super::{Ask, InKernel};
+use super::{KernelBenchOptions, LoadedController};
 use narrows_base::{Duration, Spec};
 use narrows_lab::Question;
 use narrows_scenario::Plan;
@@ -47,9 +47,9 @@ const CONTROLLERS: [&str; 14] = [
 /// Protocols that recover as in their papers, unlike in the kernel: simulated with the kernel's recovery.
 const RECOVERY: [&str; 2] = ["westwood", "jersey"];
 
-/// Figures of a run.
+/// Means over the measured span.
 #[derive(Clone, Copy)]
-struct Figures {
+struct KernelRunFigures {
     goodput_bps: f64,
     rtt_s: f64,
     wait_s: f64,
@@ -70,12 +70,12 @@ fn plan(protocol: &str, link: &str, seconds: f64) -> Result<Plan, String> {
     Plan::new(scenario).map_err(|e| e.to_string())
 }
 
-fn figures(result: &RunResult, late_p99_s: f64) -> Result<Figures, String> {
+fn figures(result: &RunResult, late_p99_s: f64) -> Result<KernelRunFigures, String> {
     let (group, link) =
         (result.groups.first().zip(result.links.first())).ok_or("nothing was counted")?;
     let bytes: u64 = group.flows.iter().map(|f| f.goodput_bytes).sum();
     let served = link.groups.first().map_or(0, |g| g.served) as f64;
-    Ok(Figures {
+    Ok(KernelRunFigures {
         goodput_bps: bytes as f64 * 8.0 / result.span_s,
         rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,
         wait_s: link.queue_mean * result.span_s / served.max(1.0),
@@ -83,7 +83,7 @@ fn figures(result: &RunResult, late_p99_s: f64) -> Result<Figures, String> {
     })
 }
 
-fn real(network: &NetworkSpec, congestion: &str) -> Result<Figures, String> {
+fn real(network: &NetworkSpec, congestion: &str) -> Result<KernelRunFigures, String> {
     let congestion = vec![congestion.to_string(); network.groups.len()];
     let run = KernelTcp { network, link: [0, 1], congestion: &congestion };
     let (result, late) = run.run(&AtomicBool::new(false))?.ok_or("stopped")?;
@@ -98,14 +98,14 @@ fn controller(protocol: &str) -> Result<String, String> {
 }
 
 /// Inputs of one cell of a table.
-struct Cell {
+struct KernelCell {
     protocol: String,
     link: String,
     /// Under Narrows' controller; otherwise under the kernel's own of this name.
     kernels: Option<&'static str>,
 }
 
-fn measure(cell: &Cell, seconds: f64) -> Result<(Figures, f64), String> {
+fn measure(cell: &KernelCell, seconds: f64) -> Result<(KernelRunFigures, f64), String> {
     let simulated_as = match RECOVERY.iter().find(|name| **name == cell.protocol) {
         Some(name) => format!("{name}(recovery=rack)"),
         None => cell.protocol.clone(),
@@ -120,7 +120,7 @@ fn measure(cell: &Cell, seconds: f64) -> Result<(Figures, f64), String> {
     let seen = match cell.kernels {
         Some(name) => real(&network, name)?,
         None => {
-            let loaded = InKernel::load(&controller(&cell.protocol)?)?;
+            let loaded = LoadedController::load(&controller(&cell.protocol)?)?;
             real(&network, &loaded.name)?
         }
     };
@@ -128,7 +128,11 @@ fn measure(cell: &Cell, seconds: f64) -> Result<(Figures, f64), String> {
 }
 
 /// All cells, some at once.
-fn all(cells: &[Cell], seconds: f64, at_once: usize) -> Result<Vec<(Figures, f64)>, String> {
+fn all(
+    cells: &[KernelCell],
+    seconds: f64,
+    at_once: usize,
+) -> Result<Vec<(KernelRunFigures, f64)>, String> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(vec![None; cells.len()]);
     let failed = Mutex::new(None);
@@ -166,13 +170,13 @@ fn all(cells: &[Cell], seconds: f64, at_once: usize) -> Result<Vec<(Figures, f64
 }
 
 /// The link's share that payload can have.
-fn share(figures: &Figures, rate_bps: f64, loss: f64) -> f64 {
+fn share(figures: &KernelRunFigures, rate_bps: f64, loss: f64) -> f64 {
     figures.goodput_bps / (rate_bps * PAYLOAD * (1.0 - loss))
 }
 
 /// Checks of the goals for single links.
-pub fn goals(ask: &Ask) -> Result<String, String> {
-    let cell = |protocol: &str, link: &str, kernels| Cell {
+pub fn goals(ask: &KernelBenchOptions) -> Result<String, String> {
+    let cell = |protocol: &str, link: &str, kernels| KernelCell {
         protocol: protocol.into(),
         link: link.into(),
         kernels,
@@ -197,7 +201,7 @@ pub fn goals(ask: &Ask) -> Result<String, String> {
             cell.link,
             cell.protocol,
             share(&seen, rate, loss),
-            share(&Figures { goodput_bps: simulated, ..seen }, rate, loss),
+            share(&KernelRunFigures { goodput_bps: simulated, ..seen }, rate, loss),
             seen.rtt_s * 1e3,
             seen.wait_s * 1e3,
             seen.late_p99_s * 1e3,
@@ -210,12 +214,12 @@ pub fn goals(ask: &Ask) -> Result<String, String> {
 }
 
 /// Every controller beside its simulation.
-pub fn table(ask: &Ask) -> Result<String, String> {
+pub fn table(ask: &KernelBenchOptions) -> Result<String, String> {
     let usual = || CONTROLLERS.map(String::from).to_vec();
     let protocols = ask.controllers.clone().unwrap_or_else(usual);
-    let cells: Vec<Cell> = (protocols.iter())
+    let cells: Vec<KernelCell> = (protocols.iter())
         .flat_map(|p| {
-            LINKS.map(|link| Cell { protocol: p.clone(), link: link.into(), kernels: None })
+            LINKS.map(|link| KernelCell { protocol: p.clone(), link: link.into(), kernels: None })
         })
         .collect();
     let done = all(&cells, ask.seconds, ask.at_once)?;
@@ -250,10 +254,10 @@ pub fn table(ask: &Ask) -> Result<String, String> {
 }
 
 /// The delay of records before their answers.
-pub fn delay(ask: &Ask) -> Result<String, String> {
+pub fn delay(ask: &KernelBenchOptions) -> Result<String, String> {
     let network =
         plan("rrtp", "20Mbit/s,25ms,queue=125kB,loss=1%", ask.seconds)?.network(0, 1, false);
-    let loaded = InKernel::load("rrtp")?;
+    let loaded = LoadedController::load("rrtp")?;
     real(&network, &loaded.name)?;
     let s = loaded.agent.status().statistics;
     Ok(format!(

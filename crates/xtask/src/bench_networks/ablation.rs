@@ -1,9 +1,9 @@
 //! The tables of variants: the difference of each score from rrtp's, with its interval.
 
-use super::item::{Item, Part};
+use super::item::{BenchNetwork, BenchPart};
 use super::mechanisms::MECHANISMS;
 use super::scores::{self, Results, Score};
-use super::statistics::{Statistic, Value, paired};
+use super::statistics::{IntervalValue, Statistic, paired};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -17,15 +17,15 @@ const CLASS: usize = 8;
 const MINUS: &str = "−";
 
 /// Part and label of the score, heading, whether larger is better, and whether it is a share.
-const COLUMNS: [(Part, &str, &str, bool, bool); 8] = [
-    (Part::Networks, "goodput / capacity, mean", "goodput", true, true),
-    (Part::Networks, "goodput / capacity, p10", "its p10", true, true),
-    (Part::Networks, "mean queue, ms, median", "queue, ms", false, false),
-    (Part::Mixes, "share within .4 to .6", "fair share", true, true),
-    (Part::Mixes, "their starved flows", "starved", false, true),
-    (Part::Mixes, "beside itself: Jain, mean", "Jain", true, true),
-    (Part::Mixes, "capacity used", "used", true, true),
-    (Part::Transfers, "", "time", false, false),
+const COLUMNS: [(BenchPart, &str, &str, bool, bool); 8] = [
+    (BenchPart::Networks, "goodput / capacity, mean", "goodput", true, true),
+    (BenchPart::Networks, "goodput / capacity, p10", "its p10", true, true),
+    (BenchPart::Networks, "mean queue, ms, median", "queue, ms", false, false),
+    (BenchPart::Mixes, "share within .4 to .6", "fair share", true, true),
+    (BenchPart::Mixes, "their starved flows", "starved", false, true),
+    (BenchPart::Mixes, "beside itself: Jain, mean", "Jain", true, true),
+    (BenchPart::Mixes, "capacity used", "used", true, true),
+    (BenchPart::Transfers, "", "time", false, false),
 ];
 
 /// The rows of all parts.
@@ -35,13 +35,13 @@ pub struct Scores {
 }
 
 impl Scores {
-    pub fn of(items: &[Item]) -> Scores {
-        let mut all: Vec<(Part, Score)> = Vec::new();
-        for part in [Part::Networks, Part::Mixes] {
+    pub fn of(items: &[BenchNetwork]) -> Scores {
+        let mut all: Vec<(BenchPart, Score)> = Vec::new();
+        for part in [BenchPart::Networks, BenchPart::Mixes] {
             all.extend(scores::of(part, items).into_iter().map(|score| (part, score)));
         }
-        let mut column = |part: Part, label: &str| {
-            if part == Part::Transfers {
+        let mut column = |part: BenchPart, label: &str| {
+            if part == BenchPart::Transfers {
                 return scores::all_transfers(items);
             }
             let at = all.iter().position(|(p, s)| *p == part && s.label == label)?;
@@ -54,10 +54,10 @@ impl Scores {
         Scores { columns, classes }
     }
 
-    fn differences(&self, results: &Results, label: &str) -> Vec<(Value, f64)> {
+    fn differences(&self, results: &Results, label: &str) -> Vec<(IntervalValue, f64)> {
         let one = |score: &Option<Score>| {
             let Some(score) = score else {
-                return (Value { value: f64::NAN, half: f64::NAN }, f64::NAN);
+                return (IntervalValue { value: f64::NAN, half: f64::NAN }, f64::NAN);
             };
             let before = score.values(results, REFERENCE);
             let value = score.statistic.estimate(&before).value;
@@ -73,8 +73,8 @@ impl Scores {
             let known = after.iter().zip(&before).filter(|(a, b)| (*a - *b).is_finite()).count();
             (known >= CLASS).then(|| (score, paired(score.statistic, &after, &before)))
         });
-        let values: Vec<(&Score, Value)> = classes.collect();
-        let clear = |v: &Value| if v.half > 0.0 { v.value.abs() / v.half } else { 0.0 };
+        let values: Vec<(&Score, IntervalValue)> = classes.collect();
+        let clear = |v: &IntervalValue| if v.half > 0.0 { v.value.abs() / v.half } else { 0.0 };
         let most = values.iter().max_by(|a, b| clear(&a.1).total_cmp(&clear(&b.1)));
         match most {
             Some((score, v)) if clear(v) >= CLEAR => format!("{} {}", score.label, signed(*v, 2)),
@@ -84,17 +84,17 @@ impl Scores {
 }
 
 /// 1 if the difference is an improvement, -1 if it is a loss, 0 if it does not count.
-fn judged(column: usize, (difference, reference): (Value, f64)) -> i32 {
+fn judged(column: usize, (difference, reference): (IntervalValue, f64)) -> i32 {
     let (.., larger, share) = COLUMNS[column];
     let least = if share { LEAST } else { LEAST * reference.abs() };
-    let Value { value, half } = difference;
+    let IntervalValue { value, half } = difference;
     if value.is_nan() || half.is_nan() || value.abs() <= half.max(least) {
         return 0;
     }
     if (value > 0.0) == larger { 1 } else { -1 }
 }
 
-fn signed(v: Value, digits: usize) -> String {
+fn signed(v: IntervalValue, digits: usize) -> String {
     if v.value.is_nan() {
         return "-".into();
     }
@@ -106,7 +106,7 @@ fn digits(column: usize) -> usize {
 }
 
 /// A difference; bold if it is a loss, italic if it is an improvement.
-fn cell(column: usize, d: (Value, f64)) -> String {
+fn cell(column: usize, d: (IntervalValue, f64)) -> String {
     let text = signed(d.0, digits(column));
     match judged(column, d) {
         -1 => format!("**{text}**"),
@@ -134,7 +134,7 @@ fn labels(results: &Results) -> BTreeSet<&str> {
 }
 
 /// The tables of mechanisms and of random constants.
-pub fn mechanisms(items: &[Item], results: &Results) -> String {
+pub fn mechanisms(items: &[BenchNetwork], results: &Results) -> String {
     let (scores, labels) = (Scores::of(items), labels(results));
     let headings: String = COLUMNS.iter().map(|c| format!(" {} |", c.2)).collect();
     let lines = "---|".repeat(COLUMNS.len());
@@ -189,7 +189,7 @@ pub fn mechanisms(items: &[Item], results: &Results) -> String {
 }
 
 /// A row for each constant: for each factor, the scores that differ.
-pub fn constants(items: &[Item], results: &Results) -> String {
+pub fn constants(items: &[BenchNetwork], results: &Results) -> String {
     let scores = Scores::of(items);
     let mut rows: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for label in labels(results) {

@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_lab::Question;
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_scenario::Plan;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
@@ -15,7 +15,7 @@ pub const PACKET: u32 = 1500;
 
 /// Parts of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Part {
+pub enum BenchPart {
     /// One flow on a network that was drawn.
     Networks,
     /// Several flows beside several.
@@ -28,17 +28,22 @@ pub enum Part {
     Named,
 }
 
-impl Part {
-    pub const ALL: [Part; 5] =
-        [Part::Networks, Part::Mixes, Part::Transfers, Part::Traces, Part::Named];
+impl BenchPart {
+    pub const ALL: [BenchPart; 5] = [
+        BenchPart::Networks,
+        BenchPart::Mixes,
+        BenchPart::Transfers,
+        BenchPart::Traces,
+        BenchPart::Named,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Part::Networks => "networks",
-            Part::Mixes => "mixes",
-            Part::Transfers => "transfers",
-            Part::Traces => "traces",
-            Part::Named => "named",
+            BenchPart::Networks => "networks",
+            BenchPart::Mixes => "mixes",
+            BenchPart::Transfers => "transfers",
+            BenchPart::Traces => "traces",
+            BenchPart::Named => "named",
         }
     }
 }
@@ -57,13 +62,13 @@ pub struct Neighbours {
 
 /// A network that is simulated with each protocol.
 #[derive(Clone, Debug)]
-pub struct Item {
-    pub part: Part,
+pub struct BenchNetwork {
+    pub part: BenchPart,
     /// Unique within the part.
     pub name: String,
     pub classes: Vec<&'static str>,
     pub question: Question,
-    pub changes: Vec<(Duration, Change)>,
+    pub changes: Vec<(Duration, LinkChange)>,
     /// Share of the capacity that remains after losses, outages and a policer.
     pub passes: f64,
     pub neighbours: Option<Neighbours>,
@@ -74,9 +79,9 @@ pub struct Item {
     pub seeds: u64,
 }
 
-impl Item {
-    pub fn new(part: Part, name: &str, link: &str, duration_s: f64) -> Item {
-        Item {
+impl BenchNetwork {
+    pub fn new(part: BenchPart, name: &str, link: &str, duration_s: f64) -> BenchNetwork {
+        BenchNetwork {
             part,
             name: name.into(),
             classes: Vec::new(),

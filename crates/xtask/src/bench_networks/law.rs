@@ -1,8 +1,8 @@
 //! The distribution from which networks are drawn; `docs/benchmarks.md` describes it.
 
-use super::item::{Item, Neighbours, PACKET, Part};
+use super::item::{BenchNetwork, BenchPart, Neighbours, PACKET};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 use narrows_scenario::values;
 use narrows_sim::SourceSpec;
 use std::fmt::Write as _;
@@ -71,7 +71,7 @@ struct Draft {
     delay_s: f64,
     text: String,
     classes: Vec<&'static str>,
-    changes: Vec<(Duration, Change)>,
+    changes: Vec<(Duration, LinkChange)>,
     /// Share of the packets that loss processes leave, times the share that a policer passes.
     passes: f64,
     peak_bps: f64,
@@ -200,7 +200,7 @@ impl Draft {
         let (low, high) = (RATE_BPS.0 / 2.0, RATE_BPS.1);
         let rate_bps = self.rate_bps;
         let within = |factor: f64| Rate::from_bps_f64((rate_bps * factor).clamp(low, high));
-        let change = |at: f64, rate: Rate| (Duration::from_secs_f64(at), Change::Rate(rate));
+        let change = |at: f64, rate: Rate| (Duration::from_secs_f64(at), LinkChange::Rate(rate));
         match kind {
             x if x < 0.1 => {
                 let factor = log_uniform(random, (0.1, 10.0));
@@ -270,8 +270,9 @@ impl Draft {
         }
     }
 
-    fn item(self, part: Part, number: usize) -> Item {
-        let mut item = Item::new(part, &format!("{number:03}"), &self.text, self.duration_s);
+    fn item(self, part: BenchPart, number: usize) -> BenchNetwork {
+        let mut item =
+            BenchNetwork::new(part, &format!("{number:03}"), &self.text, self.duration_s);
         item.classes = self.classes;
         item.changes = self.changes;
         item.passes = self.passes;
@@ -280,12 +281,12 @@ impl Draft {
 }
 
 /// `n` networks with one flow of the protocol under test, some with web traffic beside it.
-pub fn networks(seed: u64, n: usize) -> Vec<Item> {
+pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("networks");
-    (0..n).map(|i| network(&mut key.numbered(i as u64).stream(), Part::Networks, i)).collect()
+    (0..n).map(|i| network(&mut key.numbered(i as u64).stream(), BenchPart::Networks, i)).collect()
 }
 
-fn network(random: &mut RandomStream, part: Part, number: usize) -> Item {
+fn network(random: &mut RandomStream, part: BenchPart, number: usize) -> BenchNetwork {
     let mut draft = Draft::new(random, RATE_BPS, DELAY_S, MOST_BDP_PACKETS);
     draft.queue(random);
     draft.losses(random);
@@ -303,7 +304,7 @@ fn network(random: &mut RandomStream, part: Part, number: usize) -> Item {
 }
 
 /// `n` mixes: flows of the protocol under test beside flows of another or of the same.
-pub fn mixes(seed: u64, n: usize) -> Vec<Item> {
+pub fn mixes(seed: u64, n: usize) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("mixes");
     let mix = |i: usize| {
         let random = &mut key.numbered(i as u64).stream();
@@ -344,7 +345,7 @@ pub fn mixes(seed: u64, n: usize) -> Vec<Item> {
             draft.classes.push("unequal RTTs");
         }
         let duration_s = draft.duration_s;
-        let mut item = draft.item(Part::Mixes, i);
+        let mut item = draft.item(BenchPart::Mixes, i);
         item.question.flows = own;
         item.question.warmup = Duration::from_secs_f64(0.4 * duration_s);
         item.neighbours = Some(Neighbours { other, count: others, starts_s, access });
@@ -355,7 +356,7 @@ pub fn mixes(seed: u64, n: usize) -> Vec<Item> {
 }
 
 /// Transfers of each size on `n` networks, without those that would take longer than half a minute.
-pub fn transfers(seed: u64, n: usize) -> Vec<Item> {
+pub fn transfers(seed: u64, n: usize) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("transfers");
     let mut items = Vec::new();
     for i in 0..n {
@@ -370,8 +371,12 @@ pub fn transfers(seed: u64, n: usize) -> Vec<Item> {
                 continue;
             }
             let most = 20.0 * ideal_s + 200.0 * draft.rtt_s() + 20.0;
-            let mut item =
-                Item::new(Part::Transfers, &format!("{i:03} {name}"), &draft.text, most.min(300.0));
+            let mut item = BenchNetwork::new(
+                BenchPart::Transfers,
+                &format!("{i:03} {name}"),
+                &draft.text,
+                most.min(300.0),
+            );
             item.classes = draft.classes.clone();
             item.classes.push(name);
             item.question.source = transfer(bytes);
@@ -389,13 +394,13 @@ fn transfer(bytes: f64) -> SourceSpec {
 }
 
 /// The conditions that the benchmark names: bursts of 16 packets at 5%, each with twenty seeds.
-pub fn named() -> Vec<Item> {
+pub fn named() -> Vec<BenchNetwork> {
     let packets = "20Mbit/s,25ms,loss=ge(g=0.0032895,h=0.0625)";
     // 16 packets take 9.6 ms.
     let time = "20Mbit/s,25ms,loss=fade(bad=9.6ms,good=182.4ms)";
     [("bursts of 16 packets, 5%", packets), ("bursts of 16 packets' time, 5%", time)]
         .map(|(name, link)| {
-            let mut item = Item::new(Part::Named, name, link, 20.0);
+            let mut item = BenchNetwork::new(BenchPart::Named, name, link, 20.0);
             (item.passes, item.seeds, item.seed) = (0.95, 20, 1);
             item
         })
@@ -406,7 +411,7 @@ pub fn named() -> Vec<Item> {
 ///
 /// # Errors
 /// A file that is no trace.
-pub fn recorded(file: &Path) -> Result<Item, String> {
+pub fn recorded(file: &Path) -> Result<BenchNetwork, String> {
     deep("", file, &file.display().to_string())
 }
 
@@ -414,7 +419,7 @@ pub fn recorded(file: &Path) -> Result<Item, String> {
 ///
 /// # Errors
 /// A file that is no trace.
-pub fn modelled(file: &Path) -> Result<Item, String> {
+pub fn modelled(file: &Path) -> Result<BenchNetwork, String> {
     let (_, trace) = values::trace(&file.display().to_string(), Path::new(""))
         .map_err(|e| format!("--traces: {e}"))?;
     let mean = rate(trace.mean_bps());
@@ -424,10 +429,10 @@ pub fn modelled(file: &Path) -> Result<Item, String> {
 /// Begins the names of models.
 pub const MODEL: &str = "model of ";
 
-fn deep(prefix: &str, file: &Path, trace: &str) -> Result<Item, String> {
+fn deep(prefix: &str, file: &Path, trace: &str) -> Result<BenchNetwork, String> {
     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let link = format!("12Mbit/s,30ms,queue=500p,trace={trace}");
-    let mut item = Item::new(Part::Traces, &format!("{prefix}{name}"), &link, 60.0);
+    let mut item = BenchNetwork::new(BenchPart::Traces, &format!("{prefix}{name}"), &link, 60.0);
     (item.seeds, item.seed) = (if prefix.is_empty() { 3 } else { 9 }, 1);
     if prefix.is_empty() {
         item.classes.push("recorded");

@@ -1,6 +1,6 @@
 //! The figures of an item's runs.
 
-use super::item::{Item, Part};
+use super::item::{BenchNetwork, BenchPart};
 use narrows_scenario::Plan;
 use narrows_sim::RunResult;
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ const LEAST_GOODPUT: f64 = 1e-3;
 ///
 /// # Errors
 /// An error of the simulator.
-pub fn run(item: &Item, plan: &Plan, seed: u64) -> Result<Figures, String> {
+pub fn run(item: &BenchNetwork, plan: &Plan, seed: u64) -> Result<Figures, String> {
     let network = plan.network(0, seed, false);
     let result = narrows_sim::run(&network, &mut |_| true);
     let result = result.map_err(|e| format!("{}: {e}", item.key()))?;
     let mut figures = match item.part {
-        Part::Transfers => transfer(item, &result),
-        Part::Mixes => mix(plan, &result),
-        Part::Networks | Part::Traces | Part::Named => alone(item, plan, &result),
+        BenchPart::Transfers => transfer(item, &result),
+        BenchPart::Mixes => mix(plan, &result),
+        BenchPart::Networks | BenchPart::Traces | BenchPart::Named => alone(item, plan, &result),
     };
     figures.insert("events", result.events as f64);
     Ok(figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
@@ -32,7 +32,7 @@ pub fn run(item: &Item, plan: &Plan, seed: u64) -> Result<Figures, String> {
 
 type Named = BTreeMap<&'static str, f64>;
 
-fn alone(item: &Item, plan: &Plan, run: &RunResult) -> Named {
+fn alone(item: &BenchNetwork, plan: &Plan, run: &RunResult) -> Named {
     let link = &run.links[plan.bottleneck(0)];
     let here = link.groups.first().copied().unwrap_or_default();
     let beside: f64 = link.groups.iter().skip(1).map(|g| g.served_bits).sum();
@@ -59,8 +59,11 @@ fn alone(item: &Item, plan: &Plan, run: &RunResult) -> Named {
 }
 
 /// Seconds of a round trip through empty queues, transmission of one packet included.
-fn base_rtt_s(item: &Item) -> f64 {
-    let link = narrows_scenario::link::Link::parse(&item.question.link, std::path::Path::new(""));
+fn base_rtt_s(item: &BenchNetwork) -> f64 {
+    let link = narrows_scenario::link::BottleneckLink::parse(
+        &item.question.link,
+        std::path::Path::new(""),
+    );
     link.map_or(f64::NAN, |link| {
         let packet_s = 8.0 * f64::from(item.question.packet) / link.forward.mean_bps();
         link.base_rtt().as_secs_f64() + packet_s
@@ -90,7 +93,7 @@ fn mix(plan: &Plan, run: &RunResult) -> Named {
     ])
 }
 
-fn transfer(item: &Item, run: &RunResult) -> Named {
+fn transfer(item: &BenchNetwork, run: &RunResult) -> Named {
     let flow = &run.groups[0].flows[0];
     let most = item.question.duration.as_secs_f64();
     let took = flow.done.map_or(most, |done| done.since(flow.start).as_secs_f64());

@@ -1,25 +1,25 @@
 //! The table in a terminal, and the file of `--json` and `--before`.
 
-use super::item::{Item, Part};
+use super::item::{BenchNetwork, BenchPart};
 use super::scores::{self, CONTROL, Results, Score};
-use super::statistics::{Value, paired};
+use super::statistics::{IntervalValue, paired};
 use std::fmt::Write as _;
 
 /// The table of all parts: a column for each protocol, then differences.
 pub fn text(
-    items: &[Item],
+    items: &[BenchNetwork],
     results: &Results,
     protocols: &[String],
     before: Option<&Results>,
 ) -> String {
     let mut text = String::new();
-    for part in Part::ALL {
+    for part in BenchPart::ALL {
         let rows = scores::of(part, items);
         if rows.is_empty() {
             continue;
         }
         let mut columns: Vec<&str> = protocols.iter().map(String::as_str).collect();
-        if part == Part::Mixes {
+        if part == BenchPart::Mixes {
             columns.push(CONTROL);
         }
         let count = items.iter().filter(|i| i.part == part).count();
@@ -60,7 +60,7 @@ fn differences(
     results: &Results,
     protocols: &[String],
     before: Option<&Results>,
-) -> Vec<Value> {
+) -> Vec<IntervalValue> {
     match before {
         Some(before) => (protocols.iter())
             .map(|p| paired(row.statistic, &row.values(results, p), &row.values(before, p)))
@@ -74,8 +74,8 @@ fn differences(
     }
 }
 
-fn written(value: Value, digits: usize, sign: bool) -> String {
-    let Value { value, half } = value;
+fn written(value: IntervalValue, digits: usize, sign: bool) -> String {
+    let IntervalValue { value, half } = value;
     match (value.is_finite(), half.is_finite()) {
         (false, _) => "-".into(),
         (true, false) if sign => format!("{value:+.digits$}"),
@@ -86,7 +86,7 @@ fn written(value: Value, digits: usize, sign: bool) -> String {
 }
 
 /// Each item in a line, with the figures of each protocol.
-pub fn each(items: &[Item], results: &Results, protocols: &[String]) -> String {
+pub fn each(items: &[BenchNetwork], results: &Results, protocols: &[String]) -> String {
     let mut text = String::new();
     for item in items {
         let _ = writeln!(text, "{}: {} [{}]", item.key(), item.describe(), item.classes.join(", "));

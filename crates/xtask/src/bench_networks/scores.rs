@@ -1,6 +1,6 @@
 //! The rows of the table: which figure of which items, and the statistic of it.
 
-use super::item::{Item, Part};
+use super::item::{BenchNetwork, BenchPart};
 use super::measure::Figures;
 use super::statistics::Statistic;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,23 +51,23 @@ fn over(name: &'static str, rival: &'static str) -> Of {
 }
 
 /// All rows of a part, those of its classes included.
-pub fn of(part: Part, items: &[Item]) -> Vec<Score> {
-    let items: Vec<&Item> = items.iter().filter(|i| i.part == part).collect();
+pub fn of(part: BenchPart, items: &[BenchNetwork]) -> Vec<Score> {
+    let items: Vec<&BenchNetwork> = items.iter().filter(|i| i.part == part).collect();
     if items.is_empty() {
         return Vec::new();
     }
     match part {
-        Part::Networks => networks(&items),
-        Part::Mixes => mixes(&items),
-        Part::Transfers => transfers(&items),
-        Part::Traces => traces(&items),
-        Part::Named => named(&items),
+        BenchPart::Networks => networks(&items),
+        BenchPart::Mixes => mixes(&items),
+        BenchPart::Transfers => transfers(&items),
+        BenchPart::Traces => traces(&items),
+        BenchPart::Named => named(&items),
     }
 }
 
 fn score(
     label: impl Into<String>,
-    items: &[&Item],
+    items: &[&BenchNetwork],
     of: Of,
     statistic: Statistic,
     digits: usize,
@@ -76,15 +76,15 @@ fn score(
     Score { label: label.into(), keys, of, statistic, digits }
 }
 
-fn classes(items: &[&Item]) -> BTreeSet<&'static str> {
+fn classes(items: &[&BenchNetwork]) -> BTreeSet<&'static str> {
     items.iter().flat_map(|i| i.classes.iter().copied()).collect()
 }
 
-fn of_class<'a>(items: &[&'a Item], class: &str) -> Vec<&'a Item> {
+fn of_class<'a>(items: &[&'a BenchNetwork], class: &str) -> Vec<&'a BenchNetwork> {
     items.iter().copied().filter(|i| i.classes.contains(&class)).collect()
 }
 
-fn networks(items: &[&Item]) -> Vec<Score> {
+fn networks(items: &[&BenchNetwork]) -> Vec<Score> {
     let goodput = || plain("goodput");
     let best: Of = Box::new(|r, p| {
         let best = r.values().filter_map(|f| f.get("goodput")).fold(0.0f64, |m, x| m.max(*x));
@@ -114,8 +114,8 @@ fn networks(items: &[&Item]) -> Vec<Score> {
     rows
 }
 
-fn mixes(items: &[&Item]) -> Vec<Score> {
-    let (own, others): (Vec<&Item>, Vec<&Item>) =
+fn mixes(items: &[&BenchNetwork]) -> Vec<Score> {
+    let (own, others): (Vec<&BenchNetwork>, Vec<&BenchNetwork>) =
         items.iter().copied().partition(|i| i.beside_itself());
     let share = || plain("share");
     let fair = Statistic::Within(0.4, 0.6);
@@ -149,14 +149,15 @@ fn mixes(items: &[&Item]) -> Vec<Score> {
 }
 
 /// The times of all transfers over CUBIC's; `None` if there are no transfers.
-pub fn all_transfers(items: &[Item]) -> Option<Score> {
-    let items: Vec<&Item> = items.iter().filter(|i| i.part == Part::Transfers).collect();
+pub fn all_transfers(items: &[BenchNetwork]) -> Option<Score> {
+    let items: Vec<&BenchNetwork> =
+        items.iter().filter(|i| i.part == BenchPart::Transfers).collect();
     let time = || over("completion ms", TRANSFER_RIVALS[0]);
     (!items.is_empty())
         .then(|| score("time / cubic's", &items, time(), Statistic::GeometricMean, 3))
 }
 
-fn transfers(items: &[&Item]) -> Vec<Score> {
+fn transfers(items: &[&BenchNetwork]) -> Vec<Score> {
     let mut rows = Vec::new();
     for rival in TRANSFER_RIVALS {
         for (size, _) in super::law::SIZES {
@@ -183,7 +184,7 @@ fn transfers(items: &[&Item]) -> Vec<Score> {
     rows
 }
 
-fn traces(all: &[&Item]) -> Vec<Score> {
+fn traces(all: &[&BenchNetwork]) -> Vec<Score> {
     let items = &of_class(all, "recorded")[..];
     let mut rows = vec![
         score("goodput / capacity, mean", items, plain("goodput"), Statistic::Mean, 3),
@@ -205,7 +206,7 @@ fn traces(all: &[&Item]) -> Vec<Score> {
     rows
 }
 
-fn named(items: &[&Item]) -> Vec<Score> {
+fn named(items: &[&BenchNetwork]) -> Vec<Score> {
     let mut rows = Vec::new();
     for item in items {
         let row = |label: &str, of| {

@@ -8,7 +8,7 @@ const RESAMPLES: usize = 400;
 
 /// A value with half the width of its interval, which is NaN if it is unknown.
 #[derive(Clone, Copy, Debug)]
-pub struct Value {
+pub struct IntervalValue {
     pub value: f64,
     pub half: f64,
 }
@@ -46,11 +46,11 @@ impl Statistic {
 
     /// The statistic of these values, without those that are not finite. The interval of a mean is Student's t. For
     /// other statistics it is half the central 95% of a bootstrap.
-    pub fn estimate(self, values: &[f64]) -> Value {
+    pub fn estimate(self, values: &[f64]) -> IntervalValue {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         if sorted.is_empty() {
-            return Value { value: f64::NAN, half: f64::NAN };
+            return IntervalValue { value: f64::NAN, half: f64::NAN };
         }
         let value = self.of(&sorted);
         let half = match self {
@@ -66,18 +66,18 @@ impl Statistic {
                 self.of(&sample)
             }),
         };
-        Value { value, half }
+        IntervalValue { value, half }
     }
 }
 
 /// The difference of a statistic between two lists of values of the same items; items that lack either are left out.
 /// The interval is a bootstrap's over the items.
-pub fn paired(statistic: Statistic, a: &[f64], b: &[f64]) -> Value {
+pub fn paired(statistic: Statistic, a: &[f64], b: &[f64]) -> IntervalValue {
     let pairs: Vec<(f64, f64)> = (a.iter().copied().zip(b.iter().copied()))
         .filter(|(a, b)| a.is_finite() && b.is_finite())
         .collect();
     if pairs.is_empty() {
-        return Value { value: f64::NAN, half: f64::NAN };
+        return IntervalValue { value: f64::NAN, half: f64::NAN };
     }
     let difference = |pairs: &[(f64, f64)]| {
         let of = |side: fn(&(f64, f64)) -> f64| {
@@ -96,7 +96,7 @@ pub fn paired(statistic: Statistic, a: &[f64], b: &[f64]) -> Value {
             difference(&sample)
         })
     };
-    Value { value, half }
+    IntervalValue { value, half }
 }
 
 /// Half the central 95% of a statistic over resamples of `n` items.

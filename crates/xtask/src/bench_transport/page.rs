@@ -1,7 +1,7 @@
 //! The section of `docs/benchmarks.md`.
 
 use super::{CONNECTIONS, CROWD, LOOPBACK, LOOPBACK_S, NETS, SENDERS, TURNS};
-use crate::real::ledger::Row;
+use crate::real::ledger::LedgerRow;
 use crate::real::{LATE_S, runs_of, spread};
 use crate::section;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ interruption, `--resume` continues. `--again` repeats the runs selected by `--li
 ";
 
 /// Writes the section; the rest of the page stays.
-pub fn write(rows: &[Row], shorter: f64, load: (f64, f64)) -> Result<(), String> {
+pub fn write(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> Result<(), String> {
     section::write(PAGE, "transport", &text(rows, shorter, load))
 }
 
@@ -36,7 +36,7 @@ pub fn kept() -> String {
     page.split_once(BEGIN).map_or_else(String::new, |(_, rest)| format!("\n{BEGIN}{rest}"))
 }
 
-fn text(rows: &[Row], shorter: f64, load: (f64, f64)) -> String {
+fn text(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let seconds =
         NETS.iter().map(|n| format!("{} `{}` for {} s", n.name, n.spec, n.seconds * shorter));
@@ -73,7 +73,7 @@ late by more than {:.2} ms on average was repeated alone. If all of a row's runs
     )
 }
 
-fn loopback(rows: &[Row]) -> String {
+fn loopback(rows: &[LedgerRow]) -> String {
     let mut out = String::new();
     for (name, title, ..) in SENDERS {
         for (link, connections) in [(LOOPBACK, "1"), (CROWD, CONNECTIONS)] {
@@ -91,7 +91,7 @@ fn loopback(rows: &[Row]) -> String {
     out
 }
 
-fn links(rows: &[Row], shorter: f64) -> String {
+fn links(rows: &[LedgerRow], shorter: f64) -> String {
     let mut out = String::new();
     for net in &NETS {
         for (name, title, ..) in SENDERS {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// An import, with groups taken apart: `use a::{b, c as d}` is two.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Use {
+pub struct ImportPath {
     /// The imported path.
     pub path: Vec<String>,
     /// Its local name; `*` for a glob import.
@@ -15,9 +15,9 @@ pub struct Use {
 
 /// Names that a file uses outside of its tests.
 #[derive(Default, Debug)]
-pub struct Source {
+pub struct SourceNames {
     /// Imports of the file.
-    pub uses: Vec<Use>,
+    pub uses: Vec<ImportPath>,
     /// Paths in its code.
     pub paths: Vec<Vec<String>>,
     /// Every word of its code but for imports.
@@ -27,9 +27,9 @@ pub struct Source {
 }
 
 /// Reads a file's text.
-pub fn read(text: &str) -> Source {
+pub fn read(text: &str) -> SourceNames {
     let words = words(text);
-    let (mut source, mut at) = (Source::default(), 0);
+    let (mut source, mut at) = (SourceNames::default(), 0);
     let word = |i: usize| words.get(i).map_or("", String::as_str);
     while at < words.len() {
         match word(at) {
@@ -102,7 +102,7 @@ fn skip_tests(words: &[String], at: usize, tests: &mut Vec<String>) -> usize {
 }
 
 /// Takes an import apart.
-fn import(words: &[String], before: &[String], public: bool, out: &mut Vec<Use>) {
+fn import(words: &[String], before: &[String], public: bool, out: &mut Vec<ImportPath>) {
     let mut path = before.to_vec();
     let mut at = 0;
     while at < words.len() {
@@ -134,7 +134,7 @@ fn import(words: &[String], before: &[String], public: bool, out: &mut Vec<Use>)
     }
     let alias = words.get(at + 1).filter(|_| words.get(at).is_some_and(|w| w == "as"));
     if let Some(name) = alias.or(path.last()).cloned() {
-        out.push(Use { path, name, public });
+        out.push(ImportPath { path, name, public });
     }
 }
 

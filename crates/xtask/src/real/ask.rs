@@ -4,7 +4,7 @@ use narrows_base::units;
 
 /// Treatment of rows that have been measured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum RepeatMode {
     /// They are put aside: a new measurement.
     New,
     /// Rows of this commit are not measured again.
@@ -15,7 +15,7 @@ pub enum Mode {
 
 /// Options of a measurement.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct MeasureOptions {
     /// Links by name; all if `None`.
     pub links: Option<Vec<String>>,
     /// Protocols, or senders; the usual ones if `None`.
@@ -26,7 +26,7 @@ pub struct Ask {
     pub budget_bps: f64,
     /// Durations are multiplied by this.
     pub shorter: f64,
-    pub mode: Mode,
+    pub mode: RepeatMode,
     /// Whether rows of other commits count too.
     pub any_commit: bool,
 }
@@ -35,16 +35,20 @@ pub struct Ask {
 pub const KNOWN: &str = "--links A,B, --protocols A,B, --runs N, --budget RATE, --shorter F, --resume, \
                          --again, --any-commit";
 
-impl Ask {
+impl MeasureOptions {
     /// Reads the flags. Links and protocols must be in these lists; an empty list of protocols permits any.
-    pub fn read(args: &[String], links: &[&str], protocols: &[&str]) -> Result<Ask, String> {
-        let mut ask = Ask {
+    pub fn read(
+        args: &[String],
+        links: &[&str],
+        protocols: &[&str],
+    ) -> Result<MeasureOptions, String> {
+        let mut ask = MeasureOptions {
             links: None,
             protocols: None,
             runs: 3,
             budget_bps: 45e6,
             shorter: 1.0,
-            mode: Mode::New,
+            mode: RepeatMode::New,
             any_commit: false,
         };
         let mut args = args.iter();
@@ -68,8 +72,8 @@ impl Ask {
                     let f = text.parse().ok().filter(|f| (0.01..=10.0).contains(f));
                     ask.shorter = f.ok_or_else(|| format!("{flag} '{text}': 0.01 to 10"))?;
                 }
-                "--resume" => ask.mode = Mode::Resume,
-                "--again" => ask.mode = Mode::Again,
+                "--resume" => ask.mode = RepeatMode::Resume,
+                "--again" => ask.mode = RepeatMode::Again,
                 "--any-commit" => ask.any_commit = true,
                 odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
             }
@@ -95,9 +99,9 @@ fn chosen(flag: &str, text: &str, known: &[&str]) -> Result<Vec<String>, String>
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Ask, String> {
+    fn read(line: &str) -> Result<MeasureOptions, String> {
         let args: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        Ask::read(&args, &["i", "iv"], &[])
+        MeasureOptions::read(&args, &["i", "iv"], &[])
     }
 
     #[test]
@@ -105,7 +109,7 @@ mod tests {
         let ask = read("--links iv --protocols rrtp,rrtp+bbr --budget 45Mbit/s --resume").unwrap();
         assert!(ask.link("iv") && !ask.link("i"));
         assert_eq!(ask.protocols.unwrap(), ["rrtp", "rrtp+bbr"]);
-        assert_eq!((ask.budget_bps, ask.runs, ask.mode), (45e6, 3, Mode::Resume));
+        assert_eq!((ask.budget_bps, ask.runs, ask.mode), (45e6, 3, RepeatMode::Resume));
         for (line, word) in [
             ("--links v", "there are i, iv"),
             ("--runs", "wants a value"),

@@ -2,10 +2,10 @@
 
 use narrows_base::{Duration, Time};
 use narrows_emulator::{
-    EmulatedLink, End, LinkOptions, LinkStats, LinkTap, Namespace, PassedPacket,
+    EmulatedLink, LinkOptions, LinkSide, LinkStats, LinkTap, Namespace, PassedPacket,
 };
 use narrows_net::relay::Lateness;
-use narrows_speed::Observed;
+use narrows_speed::MeasuredRun;
 use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,7 @@ const SYN: u8 = 0x02;
 const BLOCK: usize = 128 << 10;
 
 /// Result of a transfer.
-pub struct Bulk {
+pub struct BulkResult {
     /// Bytes that the receiver read in time.
     pub bytes: u64,
     pub stats: LinkStats,
@@ -34,12 +34,12 @@ pub fn transfer(
     algorithm: &str,
     options: LinkOptions,
     seconds: f64,
-) -> Result<(Observed, Lateness), String> {
+) -> Result<(MeasuredRun, Lateness), String> {
     let tap = Arc::new(RttTap::default());
     let options = LinkOptions { tap: Some(tap.clone()), ..options };
-    let Bulk { bytes, stats, .. } = bulk(algorithm, options, seconds)?;
+    let BulkResult { bytes, stats, .. } = bulk(algorithm, options, seconds)?;
     let there = stats.there.packets;
-    let seen = Observed {
+    let seen = MeasuredRun {
         goodput_bps: bytes as f64 * 8.0 / seconds,
         rtt_s: tap.mean_s(),
         wait_s: there.mean_wait_s(),
@@ -54,7 +54,7 @@ pub fn transfer(
 }
 
 /// The same without looking at packets.
-pub fn bulk(algorithm: &str, options: LinkOptions, seconds: f64) -> Result<Bulk, String> {
+pub fn bulk(algorithm: &str, options: LinkOptions, seconds: f64) -> Result<BulkResult, String> {
     let say = |e: narrows_emulator::Error| e.to_string();
     let (a, b) = (Namespace::create("a").map_err(say)?, Namespace::create("b").map_err(say)?);
     let link = EmulatedLink::between(&a, &b, options).map_err(say)?;
@@ -74,7 +74,7 @@ pub fn bulk(algorithm: &str, options: LinkOptions, seconds: f64) -> Result<Bulk,
         let bytes = receiver.join().map_err(|_| "the receiver ended before its time");
         let _ = sender.shutdown(std::net::Shutdown::Both);
         let (bytes, cpu_s) = (bytes??, emulator_cpu_s());
-        Ok(Bulk { bytes, stats: link.stop(), cpu_s })
+        Ok(BulkResult { bytes, stats: link.stop(), cpu_s })
     })
 }
 
@@ -128,11 +128,11 @@ fn received(listener: &TcpListener, end: Instant) -> Result<u64, String> {
 /// block.
 #[derive(Debug, Default)]
 struct RttTap {
-    seen: Mutex<Seen>,
+    seen: Mutex<SegmentLog>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct SegmentLog {
     /// Timestamps in the order of time, and when each was sent first.
     stamps: VecDeque<(u32, Time)>,
     /// The number after each packet's last byte, and when it was sent, in the order of time.
@@ -152,8 +152,8 @@ impl RttTap {
     }
 }
 
-impl Seen {
-    fn sent(&mut self, at: Time, segment: &Segment) {
+impl SegmentLog {
+    fn sent(&mut self, at: Time, segment: &SegmentHeader) {
         if self.stamps.back().is_none_or(|(last, _)| *last != segment.stamp) {
             self.stamps.push_back((segment.stamp, at));
         }
@@ -165,7 +165,7 @@ impl Seen {
         }
     }
 
-    fn answered(&mut self, at: Time, ack: &Segment) {
+    fn answered(&mut self, at: Time, ack: &SegmentHeader) {
         let advances = self.acked.is_none_or(|last| ack.ack.wrapping_sub(last) as i32 > 0);
         let (list, what) = match ack.sack {
             _ if advances => (&self.stamps, ack.echo),
@@ -184,10 +184,10 @@ impl Seen {
 
 impl LinkTap for RttTap {
     fn passed(&self, packet: &PassedPacket<'_>) {
-        if packet.end != End::A {
+        if packet.end != LinkSide::A {
             return;
         }
-        let Some(segment) = Segment::read(packet.bytes) else { return };
+        let Some(segment) = SegmentHeader::read(packet.bytes) else { return };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if packet.entered {
             seen.sent(packet.at, &segment);
@@ -199,7 +199,7 @@ impl LinkTap for RttTap {
 
 /// Header fields of a TCP segment (IPv4, no SYN).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Segment {
+struct SegmentHeader {
     /// After its last byte.
     end: u32,
     ack: u32,
@@ -209,8 +209,8 @@ struct Segment {
     sack: Option<u32>,
 }
 
-impl Segment {
-    fn read(packet: &[u8]) -> Option<Segment> {
+impl SegmentHeader {
+    fn read(packet: &[u8]) -> Option<SegmentHeader> {
         let header = usize::from(packet.first()? & 0xf) * 4;
         if packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {
             return None;
@@ -238,7 +238,7 @@ impl Segment {
             options = options.get(length..)?;
         }
         let (stamp, echo) = stamps?;
-        Some(Segment { end, ack, stamp, echo, sack })
+        Some(SegmentHeader { end, ack, stamp, echo, sack })
     }
 }
 
@@ -263,28 +263,31 @@ mod tests {
     #[test]
     fn numbers_and_options_of_a_segment_are_read() {
         let mut packet = packet();
-        let read = Segment { end: 7, ack: 512, stamp: 256, echo: 9, sack: Some(1024) };
-        assert_eq!(Segment::read(&packet), Some(read));
+        let read = SegmentHeader { end: 7, ack: 512, stamp: 256, echo: 9, sack: Some(1024) };
+        assert_eq!(SegmentHeader::read(&packet), Some(read));
         for length in 0..packet.len() {
-            assert_eq!(Segment::read(&packet[..length]), None);
+            assert_eq!(SegmentHeader::read(&packet[..length]), None);
         }
         packet.push(0);
-        assert_eq!(Segment::read(&packet).unwrap().end, 8, "a byte of payload");
+        assert_eq!(SegmentHeader::read(&packet).unwrap().end, 8, "a byte of payload");
         packet[33] |= SYN;
-        assert_eq!(Segment::read(&packet), None, "before the connection");
+        assert_eq!(SegmentHeader::read(&packet), None, "before the connection");
     }
 
     #[test]
     fn an_ack_beside_a_hole_is_timed_by_what_it_reports() {
         let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
-        let segment = |end, stamp| Segment { end, ack: 0, stamp, echo: 0, sack: None };
-        let mut seen = Seen::default();
+        let segment = |end, stamp| SegmentHeader { end, ack: 0, stamp, echo: 0, sack: None };
+        let mut seen = SegmentLog::default();
         seen.sent(at(0), &segment(100, 1));
         seen.sent(at(0), &segment(200, 1));
         seen.sent(at(10), &segment(300, 11));
-        seen.answered(at(50), &Segment { ack: 100, echo: 1, ..segment(0, 50) });
+        seen.answered(at(50), &SegmentHeader { ack: 100, echo: 1, ..segment(0, 50) });
         // 200 is lost; 300 arrives, and the echo is still that of the last packet in order.
-        seen.answered(at(60), &Segment { ack: 100, echo: 1, sack: Some(300), ..segment(0, 60) });
+        seen.answered(
+            at(60),
+            &SegmentHeader { ack: 100, echo: 1, sack: Some(300), ..segment(0, 60) },
+        );
         assert_eq!((seen.sum, seen.count), (Duration::from_millis(100), 2));
     }
 }

@@ -3,7 +3,7 @@
 //! The file is in the target folder, outside of version control: a measurement that was killed continues from it. Each
 //! line has the commit of the measured code.
 
-use super::ask::{Ask, Mode};
+use super::ask::{MeasureOptions, RepeatMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use std::process::Command;
 
 /// Identifies a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Key {
+pub struct LedgerKey {
     /// Protocol or sender.
     pub protocol: String,
     pub link: String,
@@ -26,10 +26,10 @@ pub type Figures = BTreeMap<String, f64>;
 
 /// A line of the file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub struct LedgerRow {
     pub commit: String,
     #[serde(flatten)]
-    pub key: Key,
+    pub key: LedgerKey,
     /// 1, or 2 where the first one's relay was late.
     pub attempt: u32,
     /// The relay's mean lateness, s.
@@ -39,7 +39,7 @@ pub struct Row {
     pub load: f64,
 }
 
-impl Row {
+impl LedgerRow {
     /// A figure by name; NaN if it is missing.
     pub fn figure(&self, name: &str) -> f64 {
         self.figures.get(name).copied().unwrap_or(f64::NAN)
@@ -51,20 +51,20 @@ pub struct Ledger {
     path: PathBuf,
     file: File,
     commit: String,
-    old: Vec<Row>,
+    old: Vec<LedgerRow>,
 }
 
 impl Ledger {
     /// `name` in the target folder. A new measurement puts the old file aside.
-    pub fn open(name: &str, ask: &Ask) -> Result<Ledger, String> {
+    pub fn open(name: &str, ask: &MeasureOptions) -> Result<Ledger, String> {
         let folder = crate::command::target();
         std::fs::create_dir_all(&folder).map_err(|e| format!("{folder}: {e}"))?;
         Ledger::at(&Path::new(&folder).join(name), commit()?, ask)
     }
 
-    fn at(path: &Path, commit: String, ask: &Ask) -> Result<Ledger, String> {
+    fn at(path: &Path, commit: String, ask: &MeasureOptions) -> Result<Ledger, String> {
         let cannot = |e: std::io::Error| format!("{}: {e}", path.display());
-        if ask.mode == Mode::New && path.exists() {
+        if ask.mode == RepeatMode::New && path.exists() {
             std::fs::rename(path, path.with_extension("previous.jsonl")).map_err(cannot)?;
         }
         let text = match std::fs::read_to_string(path) {
@@ -78,10 +78,10 @@ impl Ledger {
             file.write_all(b"\n").map_err(cannot)?;
         }
         let lines = || text.lines().filter(|l| !l.trim().is_empty());
-        let all: Vec<Row> = lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+        let all: Vec<LedgerRow> = lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
         let broken = lines().count() - all.len();
         let known = all.len();
-        let mut old: Vec<Row> = Vec::new();
+        let mut old: Vec<LedgerRow> = Vec::new();
         for row in all.into_iter().filter(|r| ask.any_commit || r.commit == commit) {
             join(&mut old, row);
         }
@@ -97,7 +97,7 @@ impl Ledger {
     }
 
     /// The valid rows of the file when it was opened.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<LedgerRow> {
         self.old.clone()
     }
 
@@ -109,13 +109,13 @@ impl Ledger {
     /// Writes a row.
     pub fn add(
         &mut self,
-        key: &Key,
+        key: &LedgerKey,
         attempt: u32,
         late_mean_s: f64,
         figures: &Figures,
-    ) -> Result<Row, String> {
+    ) -> Result<LedgerRow, String> {
         let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
-        let row = Row {
+        let row = LedgerRow {
             commit: self.commit.clone(),
             key: key.clone(),
             attempt,
@@ -135,7 +135,7 @@ impl Ledger {
 }
 
 /// Adds a row to earlier ones; a first attempt replaces the earlier rows of its run.
-pub fn join(rows: &mut Vec<Row>, row: Row) {
+pub fn join(rows: &mut Vec<LedgerRow>, row: LedgerRow) {
     if row.attempt <= 1 {
         rows.retain(|r| r.key != row.key);
     }
@@ -166,13 +166,13 @@ pub fn commit() -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn ask(words: &[&str]) -> Ask {
+    fn ask(words: &[&str]) -> MeasureOptions {
         let words: Vec<String> = words.iter().map(|w| (*w).to_string()).collect();
-        Ask::read(&words, &[], &[]).unwrap()
+        MeasureOptions::read(&words, &[], &[]).unwrap()
     }
 
-    fn key(seed: u64) -> Key {
-        Key { protocol: "rrtp".into(), link: "i".into(), seed, seconds: 20.0 }
+    fn key(seed: u64) -> LedgerKey {
+        LedgerKey { protocol: "rrtp".into(), link: "i".into(), seed, seconds: 20.0 }
     }
 
     #[test]

@@ -9,14 +9,14 @@ pub mod relayed;
 pub mod schedule;
 mod watch;
 
-use ask::{Ask, Mode};
-use ledger::{Figures, Key, Ledger, Row};
-use schedule::Job;
+use ask::{MeasureOptions, RepeatMode};
+use ledger::{Figures, Ledger, LedgerKey, LedgerRow};
+use schedule::ScheduledRun;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use watch::Watch;
+use watch::MeasurementBar;
 
 /// Largest mean lateness of a relay, s. Above it, a run is repeated without other runs beside it.
 pub const LATE_S: f64 = 0.25e-3;
@@ -33,8 +33,8 @@ pub struct Ran {
 
 /// Something to measure.
 #[derive(Clone)]
-pub struct Wanted {
-    pub key: Key,
+pub struct Measurement {
+    pub key: LedgerKey,
     /// Rate that it takes from the budget, bit/s.
     pub rate_bps: f64,
     /// Whether it must run alone, regardless of the budget.
@@ -45,25 +45,25 @@ pub struct Wanted {
 /// alone, at the end. Preparations without a need for real time are made before. Returns all rows of the ledger, the
 /// better of two attempts each, and the first error.
 pub fn measure<P: Send + Sync>(
-    ask: &Ask,
+    ask: &MeasureOptions,
     file: &str,
-    wanted: &[Wanted],
-    prepare: impl Fn(&Key) -> Result<P, String> + Sync,
-    run: impl Fn(&Key, &P) -> Result<Ran, String> + Sync,
-) -> Result<(Vec<Row>, Option<String>), String> {
+    wanted: &[Measurement],
+    prepare: impl Fn(&LedgerKey) -> Result<P, String> + Sync,
+    run: impl Fn(&LedgerKey, &P) -> Result<Ran, String> + Sync,
+) -> Result<(Vec<LedgerRow>, Option<String>), String> {
     let mut ledger = Ledger::open(file, ask)?;
     let mut rows = ledger.rows();
     let mut fault = None;
     for attempt in [1, 2] {
-        let jobs: Vec<Job> = (0..wanted.len())
+        let jobs: Vec<ScheduledRun> = (0..wanted.len())
             .filter_map(|n| Some((n, wanted.get(n)?)))
             .filter(|(_, w)| match best(&rows, &w.key) {
                 None => attempt == 1,
-                Some(_) if attempt == 1 => ask.mode == Mode::Again,
+                Some(_) if attempt == 1 => ask.mode == RepeatMode::Again,
                 // There is no third attempt.
                 Some(row) => row.late_mean_s > LATE_S && count(&rows, &w.key) < 2,
             })
-            .map(|(number, w)| Job {
+            .map(|(number, w)| ScheduledRun {
                 number,
                 rate_bps: w.rate_bps,
                 seconds: w.key.seconds + AROUND_S,
@@ -73,7 +73,7 @@ pub fn measure<P: Send + Sync>(
         if jobs.is_empty() {
             continue;
         }
-        let watch = Watch::begin(&jobs, ask.budget_bps, attempt, ledger.path());
+        let watch = MeasurementBar::begin(&jobs, ask.budget_bps, attempt, ledger.path());
         let begun = Instant::now();
         let prepared = prepare_all(&jobs, wanted, &prepare);
         if begun.elapsed().as_secs_f64() > 1.0 {
@@ -122,9 +122,9 @@ pub fn measure<P: Send + Sync>(
 
 /// On all cores, by the jobs' numbers.
 fn prepare_all<P: Send>(
-    jobs: &[Job],
-    wanted: &[Wanted],
-    prepare: &(impl Fn(&Key) -> Result<P, String> + Sync),
+    jobs: &[ScheduledRun],
+    wanted: &[Measurement],
+    prepare: &(impl Fn(&LedgerKey) -> Result<P, String> + Sync),
 ) -> BTreeMap<usize, Result<P, String>> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -142,18 +142,18 @@ fn prepare_all<P: Send>(
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count(rows: &[Row], key: &Key) -> usize {
+fn count(rows: &[LedgerRow], key: &LedgerKey) -> usize {
     rows.iter().filter(|r| r.key == *key).count()
 }
 
 /// The attempt with the smallest lateness of the relay.
-fn best(rows: &[Row], key: &Key) -> Option<Row> {
+fn best(rows: &[LedgerRow], key: &LedgerKey) -> Option<LedgerRow> {
     let mine = rows.iter().filter(|r| r.key == *key);
     mine.min_by(|a, b| a.late_mean_s.total_cmp(&b.late_mean_s)).cloned()
 }
 
-fn bests(rows: Vec<Row>) -> Vec<Row> {
-    let mut kept: BTreeMap<String, Row> = BTreeMap::new();
+fn bests(rows: Vec<LedgerRow>) -> Vec<LedgerRow> {
+    let mut kept: BTreeMap<String, LedgerRow> = BTreeMap::new();
     for row in rows {
         let k = &row.key;
         // Seeds in numerical order.
@@ -168,15 +168,15 @@ fn bests(rows: Vec<Row>) -> Vec<Row> {
 
 /// The runs of a protocol over a link for that many seconds: all, and those of which the relay was in time.
 pub fn runs_of<'a>(
-    rows: &'a [Row],
+    rows: &'a [LedgerRow],
     (link, protocol): (&str, &str),
     seconds: f64,
-) -> (Vec<&'a Row>, Vec<&'a Row>) {
-    let mine = |r: &&Row| {
+) -> (Vec<&'a LedgerRow>, Vec<&'a LedgerRow>) {
+    let mine = |r: &&LedgerRow| {
         let k = &r.key;
         k.link == link && k.protocol == protocol && (k.seconds - seconds).abs() < 1e-6
     };
-    let all: Vec<&Row> = rows.iter().filter(mine).collect();
+    let all: Vec<&LedgerRow> = rows.iter().filter(mine).collect();
     let in_time = all.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
     (all, in_time)
 }

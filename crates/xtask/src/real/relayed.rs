@@ -3,7 +3,7 @@
 use super::Ran;
 use super::ledger::Figures;
 use narrows_net::relay::{Relay, RelayStats};
-use narrows_scenario::Link;
+use narrows_scenario::BottleneckLink;
 use narrows_scenario::link_direction::LinkDirection;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -21,7 +21,7 @@ pub fn relayed(
     seed: u64,
     transfer: impl FnOnce(&str, &str) -> Result<Value, String>,
 ) -> Result<Ran, String> {
-    let link = Link::parse(spec, Path::new("")).map_err(|e| e.to_string())?;
+    let link = BottleneckLink::parse(spec, Path::new("")).map_err(|e| e.to_string())?;
     let rtt = link.forward.delay + link.back.delay;
     let config = |way: &LinkDirection| way.config(rtt, 1500, false);
     let server = free_port()?;

@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// A measurement: its index, its rate and its duration.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Job {
+pub struct ScheduledRun {
     pub number: usize,
     pub rate_bps: f64,
     pub seconds: f64,
@@ -21,7 +21,7 @@ pub struct Job {
     pub alone: bool,
 }
 
-impl Job {
+impl ScheduledRun {
     fn weight(&self) -> f64 {
         self.rate_bps.max(MIN_BPS)
     }
@@ -32,7 +32,7 @@ impl Job {
 
 /// The order in which jobs are tried: those that share the machine first, the longest first, the fastest links first
 /// among equals, else in the given order.
-fn ordered(jobs: &[Job], budget: f64) -> Vec<Job> {
+fn ordered(jobs: &[ScheduledRun], budget: f64) -> Vec<ScheduledRun> {
     let mut waiting = jobs.to_vec();
     waiting.sort_by(|a, b| {
         let alone = a.is_alone(budget).cmp(&b.is_alone(budget));
@@ -47,11 +47,11 @@ fn ordered(jobs: &[Job], budget: f64) -> Vec<Job> {
 }
 
 /// The first of the waiting that may begin beside those that run.
-fn next(waiting: &[Job], running: &[Job], budget: f64) -> Option<usize> {
+fn next(waiting: &[ScheduledRun], running: &[ScheduledRun], budget: f64) -> Option<usize> {
     if running.iter().any(|j| j.is_alone(budget)) {
         return None;
     }
-    let used: f64 = running.iter().map(Job::weight).sum();
+    let used: f64 = running.iter().map(ScheduledRun::weight).sum();
     waiting.iter().position(|j| match j.is_alone(budget) {
         true => running.is_empty(),
         false => used + j.weight() <= budget,
@@ -59,12 +59,12 @@ fn next(waiting: &[Job], running: &[Job], budget: f64) -> Option<usize> {
 }
 
 /// Begin of each job if all have their planned durations, and the end of the last, s.
-pub fn plan(jobs: &[Job], budget: f64) -> (Vec<(Job, f64)>, f64) {
+pub fn plan(jobs: &[ScheduledRun], budget: f64) -> (Vec<(ScheduledRun, f64)>, f64) {
     let mut waiting = ordered(jobs, budget);
-    let mut running: Vec<(f64, Job)> = Vec::new();
+    let mut running: Vec<(f64, ScheduledRun)> = Vec::new();
     let (mut begun, mut now, mut end) = (Vec::new(), 0.0, 0.0f64);
     loop {
-        let jobs: Vec<Job> = running.iter().map(|r| r.1).collect();
+        let jobs: Vec<ScheduledRun> = running.iter().map(|r| r.1).collect();
         if let Some(i) = next(&waiting, &jobs, budget) {
             let job = waiting.remove(i);
             begun.push((job, now));
@@ -82,19 +82,19 @@ pub fn plan(jobs: &[Job], budget: f64) -> (Vec<(Job, f64)>, f64) {
 /// Runs all jobs, each on its own thread. `finished` is called at the end of each. `tick` is called repeatedly with the
 /// running jobs and the seconds that they have run.
 pub fn run<R: Send>(
-    jobs: &[Job],
+    jobs: &[ScheduledRun],
     budget: f64,
-    work: impl Fn(&Job) -> Result<R, String> + Sync,
-    mut finished: impl FnMut(&Job, Result<R, String>),
-    mut tick: impl FnMut(&[(Job, f64)]),
+    work: impl Fn(&ScheduledRun) -> Result<R, String> + Sync,
+    mut finished: impl FnMut(&ScheduledRun, Result<R, String>),
+    mut tick: impl FnMut(&[(ScheduledRun, f64)]),
 ) {
     let mut waiting = ordered(jobs, budget);
-    let mut running: Vec<(Job, Instant)> = Vec::new();
+    let mut running: Vec<(ScheduledRun, Instant)> = Vec::new();
     let (ended, ends) = channel();
     let work = &work;
     std::thread::scope(|scope| {
         loop {
-            let at_work: Vec<Job> = running.iter().map(|r| r.0).collect();
+            let at_work: Vec<ScheduledRun> = running.iter().map(|r| r.0).collect();
             if let Some(i) = next(&waiting, &at_work, budget) {
                 let job = waiting.remove(i);
                 running.push((job, Instant::now()));
@@ -119,7 +119,7 @@ pub fn run<R: Send>(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            let since = |r: &(Job, Instant)| (r.0, r.1.elapsed().as_secs_f64());
+            let since = |r: &(ScheduledRun, Instant)| (r.0, r.1.elapsed().as_secs_f64());
             tick(&running.iter().map(since).collect::<Vec<_>>());
         }
     });
@@ -129,12 +129,12 @@ pub fn run<R: Send>(
 mod tests {
     use super::*;
 
-    fn job(number: usize, mbps: f64, seconds: f64) -> Job {
-        Job { number, rate_bps: mbps * 1e6, seconds, alone: false }
+    fn job(number: usize, mbps: f64, seconds: f64) -> ScheduledRun {
+        ScheduledRun { number, rate_bps: mbps * 1e6, seconds, alone: false }
     }
 
-    fn mixed() -> Vec<Job> {
-        let mut jobs: Vec<Job> = (0..60)
+    fn mixed() -> Vec<ScheduledRun> {
+        let mut jobs: Vec<ScheduledRun> = (0..60)
             .map(|n| {
                 let (mbps, seconds) =
                     [(20.0, 20.0), (1.5, 60.0), (0.144, 60.0), (100.0, 20.0)][n % 4];
@@ -153,7 +153,7 @@ mod tests {
         numbers.sort_unstable();
         assert_eq!(numbers, (0..60).collect::<Vec<_>>());
         for (job, at) in &begun {
-            let beside: Vec<&Job> = begun
+            let beside: Vec<&ScheduledRun> = begun
                 .iter()
                 .filter(|(j, t)| t <= at && t + j.seconds > *at)
                 .map(|(j, _)| j)

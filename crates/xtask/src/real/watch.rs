@@ -1,6 +1,6 @@
 //! Progress messages while measurements run.
 
-use super::schedule::{Job, plan};
+use super::schedule::{ScheduledRun, plan};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::path::Path;
@@ -9,17 +9,22 @@ use std::time::Instant;
 const STEPS: u64 = 1000;
 
 /// A bar, if the error stream is a terminal.
-pub struct Watch {
+pub struct MeasurementBar {
     bar: ProgressBar,
     begun: Instant,
     budget_bps: f64,
     /// Those that have not ended.
-    left: RefCell<Vec<Job>>,
+    left: RefCell<Vec<ScheduledRun>>,
 }
 
-impl Watch {
+impl MeasurementBar {
     /// Prints the expected duration.
-    pub fn begin(jobs: &[Job], budget_bps: f64, attempt: u32, path: &Path) -> Watch {
+    pub fn begin(
+        jobs: &[ScheduledRun],
+        budget_bps: f64,
+        attempt: u32,
+        path: &Path,
+    ) -> MeasurementBar {
         let (_, wall_s) = plan(jobs, budget_bps);
         let again = if attempt == 1 { "" } else { " again, one by one: the relay was late" };
         eprintln!(
@@ -34,21 +39,23 @@ impl Watch {
         if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {percent:>3}%") {
             bar.set_style(style);
         }
-        Watch { bar, begun: Instant::now(), budget_bps, left: RefCell::new(jobs.to_vec()) }
+        MeasurementBar { bar, begun: Instant::now(), budget_bps, left: RefCell::new(jobs.to_vec()) }
     }
 
     /// A job has ended.
-    pub fn ended(&self, job: &Job) {
+    pub fn ended(&self, job: &ScheduledRun) {
         self.left.borrow_mut().retain(|j| j.number != job.number);
     }
 
     /// Prints the running jobs, with the seconds that they have run.
-    pub fn tick(&self, running: &[(Job, f64)]) {
+    pub fn tick(&self, running: &[(ScheduledRun, f64)]) {
         let left = self.left.borrow();
-        let rest: Vec<Job> = left
+        let rest: Vec<ScheduledRun> = left
             .iter()
             .map(|j| match running.iter().find(|r| r.0.number == j.number) {
-                Some((job, passed)) => Job { seconds: (job.seconds - passed).max(0.1), ..*job },
+                Some((job, passed)) => {
+                    ScheduledRun { seconds: (job.seconds - passed).max(0.1), ..*job }
+                }
                 None => *j,
             })
             .collect();

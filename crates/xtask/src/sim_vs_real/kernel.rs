@@ -1,10 +1,10 @@
 //! `cargo xtask sim-vs-real --kernel`: the kernel's own TCP over emulated links, beside preset `linux` in simulation.
 
 use super::page::{goodput_verdict, rtt_verdict, write_kernel};
-use super::{NETS, Net, both};
-use crate::real::ask::Ask;
-use crate::real::ledger::{Key, Row};
-use crate::real::{LATE_S, Wanted, kernel_tcp, measure, runs_of};
+use super::{ComparedLink, NETS, both};
+use crate::real::ask::MeasureOptions;
+use crate::real::ledger::{LedgerKey, LedgerRow};
+use crate::real::{LATE_S, Measurement, kernel_tcp, measure, runs_of};
 use narrows_emulator::LinkOptions;
 use narrows_lab::stats::estimate;
 use narrows_speed::SimVsReal;
@@ -19,9 +19,9 @@ const BUDGET_BPS: f64 = 100e6;
 /// The kernel's packets, also on the slow link.
 const PACKET: u32 = 1500;
 
-/// `sim-vs-real --kernel`, with the flags of [`Ask`].
+/// `sim-vs-real --kernel`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
-    let mut ask = Ask::read(args, &NETS.map(|n| n.name), &ALGORITHMS)
+    let mut ask = MeasureOptions::read(args, &NETS.map(|n| n.name), &ALGORITHMS)
         .map_err(|e| format!("sim-vs-real --kernel: {e}"))?;
     if !args.iter().any(|a| a == "--budget") {
         ask.budget_bps = BUDGET_BPS;
@@ -33,12 +33,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
             for name in ALGORITHMS.iter().filter(|name| chosen(name)) {
                 let seconds = net.seconds * ask.shorter;
                 let (protocol, link) = ((*name).to_string(), net.name.to_string());
-                let key = Key { protocol, link, seed, seconds };
-                wanted.push(Wanted { key, rate_bps: net.bps, alone: false });
+                let key = LedgerKey { protocol, link, seed, seconds };
+                wanted.push(Measurement { key, rate_bps: net.bps, alone: false });
             }
         }
     }
-    let of = |key: &Key| -> Result<SimVsReal, String> {
+    let of = |key: &LedgerKey| -> Result<SimVsReal, String> {
         let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
         Ok(simulation(net, &key.protocol, ask.shorter))
     };
@@ -59,7 +59,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-fn simulation(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
+fn simulation(net: &ComparedLink, protocol: &str, shorter: f64) -> SimVsReal {
     SimVsReal {
         protocol: protocol.into(),
         link: net.spec.into(),
@@ -69,7 +69,7 @@ fn simulation(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
     }
 }
 
-fn section(rows: &[Row], shorter: f64) -> String {
+fn section(rows: &[LedgerRow], shorter: f64) -> String {
     let (mut table, mut agree, mut all, mut late) = (String::new(), 0, 0, 0);
     for name in ALGORITHMS {
         for net in &NETS {

@@ -1,11 +1,11 @@
 //! `docs/sim-vs-real.md`.
 
 use super::{NETS, PAGE, PROTOCOLS};
-use crate::real::ledger::Row;
+use crate::real::ledger::LedgerRow;
 use crate::real::{LATE_S, runs_of};
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::{differ, estimate};
-use narrows_speed::Observed;
+use narrows_speed::MeasuredRun;
 use std::fmt::Write as _;
 
 const NOTES: &str = "<!-- notes: kept when the page is written again -->\n";
@@ -16,10 +16,10 @@ const KERNEL: [&str; 2] = [
 ];
 
 /// A run simulated once more, over a link that is late as its relay was.
-pub type Late<'a> = &'a dyn Fn(&Row) -> Result<Observed, String>;
+pub type Late<'a> = &'a dyn Fn(&LedgerRow) -> Result<MeasuredRun, String>;
 
 /// Writes the page; the text after the mark of the notes is kept.
-pub fn write(rows: &[Row], shorter: f64, late: Late<'_>) -> Result<(), String> {
+pub fn write(rows: &[LedgerRow], shorter: f64, late: Late<'_>) -> Result<(), String> {
     let old = std::fs::read_to_string(PAGE).unwrap_or_default();
     let notes = old.split_once(NOTES).map_or("", |(_, n)| n);
     let kernel = part(&old, KERNEL).map_or(String::new(), |(_, kernel, _)| marked(kernel));
@@ -71,8 +71,8 @@ pub fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
 }
 
 /// A line of the second table, and whether it agrees.
-fn beside_late(name: &str, here: &[&Row], late: Late<'_>) -> Result<(String, bool), String> {
-    let seen = here.iter().map(|row| late(row)).collect::<Result<Vec<Observed>, String>>()?;
+fn beside_late(name: &str, here: &[&LedgerRow], late: Late<'_>) -> Result<(String, bool), String> {
+    let seen = here.iter().map(|row| late(row)).collect::<Result<Vec<MeasuredRun>, String>>()?;
     let real = |figure: &str| estimate(here.iter().map(|r| r.figure(&format!("real_{figure}"))));
     let (g, r) = (
         (estimate(seen.iter().map(|s| s.goodput_bps)), real("goodput_bps")),
@@ -91,7 +91,7 @@ fn beside_late(name: &str, here: &[&Row], late: Late<'_>) -> Result<(String, boo
 }
 
 /// All protocols with rows: the usual ones in their order, then further ones by name.
-fn protocols(rows: &[Row]) -> Vec<&str> {
+fn protocols(rows: &[LedgerRow]) -> Vec<&str> {
     let mut others: Vec<&str> = rows.iter().map(|r| r.key.protocol.as_str()).collect();
     others.retain(|p| !PROTOCOLS.contains(p));
     others.sort_unstable();
@@ -99,7 +99,7 @@ fn protocols(rows: &[Row]) -> Vec<&str> {
     PROTOCOLS.into_iter().chain(others).collect()
 }
 
-fn page(rows: &[Row], shorter: f64, again: Late<'_>) -> Result<String, String> {
+fn page(rows: &[LedgerRow], shorter: f64, again: Late<'_>) -> Result<String, String> {
     let mut out = String::from(
         "<!-- written by `cargo xtask sim-vs-real`; what follows the notes' mark is kept -->\n\n\
 # Simulation beside real sockets\n\n\

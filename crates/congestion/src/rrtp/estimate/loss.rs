@@ -34,7 +34,7 @@ pub struct Circumstances {
 
 /// Accounts of packets that left outside of probes.
 #[derive(Clone, Debug, Default)]
-pub struct Loss {
+pub struct LossAccounts {
     /// Packets without a long queue.
     short: Account,
     /// Packets without a long queue that left with a gain below 1.
@@ -49,7 +49,7 @@ pub struct Loss {
     pub hinted: f64,
 }
 
-impl Loss {
+impl LossAccounts {
     pub fn on_outcome(&mut self, lost: bool, when: Circumstances) {
         if when.outside_probes && when.long_queue {
             self.long.add(1.0, lost);
@@ -102,7 +102,7 @@ mod tests {
         Circumstances { outside_probes: true, reduced: false, long_queue: false };
 
     /// Adds `packets` packets in runs of `run`; one of `every` runs is lost.
-    fn count(loss: &mut Loss, packets: u32, every: u32, run: u32, when: Circumstances) {
+    fn count(loss: &mut LossAccounts, packets: u32, every: u32, run: u32, when: Circumstances) {
         for i in 0..packets {
             loss.on_outcome((i / run).is_multiple_of(every), when);
         }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn losses_without_a_queue_at_any_rate_are_the_links() {
-        let mut loss = Loss::default();
+        let mut loss = LossAccounts::default();
         count(&mut loss, 400, 10, 1, STEADY);
         assert!((loss.link() - 0.1).abs() < 0.01, "{}", loss.link());
         count(&mut loss, 400, 10, 1, Circumstances { reduced: true, ..STEADY });
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn losses_that_stop_at_a_lower_rate_are_not_the_links() {
-        let mut loss = Loss::default();
+        let mut loss = LossAccounts::default();
         count(&mut loss, 400, 5, 1, STEADY);
         count(&mut loss, 100, 1000, 1, Circumstances { reduced: true, ..STEADY });
         assert!(loss.link() < 0.06, "{}", loss.link());
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn probes_are_not_counted_and_losses_in_long_queues_are_unexplained() {
-        let mut loss = Loss::default();
+        let mut loss = LossAccounts::default();
         count(&mut loss, 400, 5, 1, Circumstances { outside_probes: false, ..STEADY });
         assert!(loss.link() == 0.0 && !loss.take_unexplained());
         count(&mut loss, 100, 10, 1, Circumstances { long_queue: true, ..STEADY });
@@ -139,7 +139,7 @@ mod tests {
     /// If losses come in bursts of sixteen, a burst is as likely as a single loss elsewhere: it is no congestion.
     #[test]
     fn a_burst_counts_as_one_loss_where_bursts_are_usual() {
-        let (mut single, mut bursts) = (Loss::default(), Loss::default());
+        let (mut single, mut bursts) = (LossAccounts::default(), LossAccounts::default());
         count(&mut single, 1000, 20, 1, STEADY);
         count(&mut bursts, 5000, 20, 16, STEADY);
         assert!(single.burst() < 1.1 && bursts.burst() > 8.0, "{}", bursts.burst());

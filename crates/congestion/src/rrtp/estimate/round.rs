@@ -33,7 +33,7 @@ impl Round {
 
 /// The round in progress.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counting {
+pub struct OpenRound {
     pub began: f64,
     delivered: f64,
     pub lost: f64,
@@ -47,14 +47,14 @@ pub struct Counting {
     limited: [bool; 2],
 }
 
-impl Counting {
+impl OpenRound {
     /// The shortest queueing delay so far (seconds), and the largest rate (packets per second).
     pub fn so_far(&self) -> (f64, f64) {
         (self.min, self.rate)
     }
     /// The round that follows; `now` in seconds.
-    pub fn next(&self, now: f64) -> Counting {
-        Counting { began: now, ends: [self.ends[1]; 2], ..Counting::default() }
+    pub fn next(&self, now: f64) -> OpenRound {
+        OpenRound { began: now, ends: [self.ends[1]; 2], ..OpenRound::default() }
     }
 
     pub fn add(&mut self, ack: &Ack, queue: f64) {

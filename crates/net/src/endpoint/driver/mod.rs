@@ -8,12 +8,12 @@ pub(super) mod thread;
 #[cfg(feature = "runtime-tokio")]
 mod timer;
 
-use super::shared::Shared;
+use super::shared::EndpointShared;
 use std::sync::Arc;
 use std::task::Waker;
 
 /// Marks the endpoint as ended when dropped, also after a panic of the driver, so that no task waits forever.
-pub(super) struct Ending(pub Arc<Shared>);
+pub(super) struct Ending(pub Arc<EndpointShared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {

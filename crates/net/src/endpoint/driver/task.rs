@@ -5,30 +5,30 @@
 use super::Ending;
 use super::readiness::Readiness;
 use super::timer::Timer;
-use crate::endpoint::shared::Shared;
-use crate::endpoint::turn::Next;
+use crate::endpoint::shared::EndpointShared;
+use crate::endpoint::turn::PendingWork;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
 /// The endpoint's registration in the runtime.
-pub struct Registered {
+pub struct RuntimeRegistration {
     socket: Readiness,
     /// Number of socket replacements when this socket was registered.
     rebound: u64,
     timer: Timer,
 }
 
-impl Registered {
+impl RuntimeRegistration {
     /// Registers in the current runtime.
-    pub fn new(shared: &Shared) -> io::Result<Registered> {
+    pub fn new(shared: &EndpointShared) -> io::Result<RuntimeRegistration> {
         let rebound = shared.rebound();
         let socket = Readiness::new(&shared.socket())?;
-        Ok(Registered { socket, rebound, timer: Timer::new()? })
+        Ok(RuntimeRegistration { socket, rebound, timer: Timer::new()? })
     }
 
     /// Registers the endpoint's new socket if it was replaced. If the system refuses, the next turn tries again.
-    fn follow(&mut self, shared: &Shared) {
+    fn follow(&mut self, shared: &EndpointShared) {
         let rebound = shared.rebound();
         if rebound != self.rebound
             && let Ok(socket) = Readiness::new(&shared.socket())
@@ -39,7 +39,7 @@ impl Registered {
 
     /// Receives if the socket may be readable. A batch that is not full tells the runtime that the socket is empty,
     /// without another system call.
-    fn receive(&self, shared: &Shared) {
+    fn receive(&self, shared: &EndpointShared) {
         self.socket.receive(|| {
             let more = shared.turn().receive();
             if more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
@@ -47,7 +47,7 @@ impl Registered {
     }
 
     /// Sends; returns whether the socket is full.
-    fn is_full(&mut self, shared: &Shared) -> bool {
+    fn is_full(&mut self, shared: &EndpointShared) -> bool {
         let mut turn = shared.turn();
         turn.has_more()
             && self.socket.is_full(&shared.socket(), || match turn.flush(shared) {
@@ -57,7 +57,12 @@ impl Registered {
     }
 
     /// Ready when another turn is necessary.
-    fn poll(&mut self, context: &mut Context<'_>, shared: &Shared, next: &Next) -> Poll<()> {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        shared: &EndpointShared,
+        next: &PendingWork,
+    ) -> Poll<()> {
         shared.set_driver(context.waker());
         let is_ready = !next.is_busy && !shared.is_asleep()
             || self.socket.poll_readable(context).is_ready()
@@ -74,7 +79,7 @@ impl Registered {
 
 /// Runs until the endpoint is closed and its peers are informed. A runtime that shuts down drops this future, perhaps
 /// before its first poll.
-pub async fn run(ending: Ending, mut registered: Registered) {
+pub async fn run(ending: Ending, mut registered: RuntimeRegistration) {
     let shared = &*ending.0;
     loop {
         registered.follow(shared);

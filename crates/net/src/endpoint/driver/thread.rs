@@ -1,12 +1,12 @@
 //! The thread that drives an endpoint: receive, timers, send, wait.
 
 use super::Ending;
-use crate::endpoint::shared::Shared;
+use crate::endpoint::shared::EndpointShared;
 use crate::wait::exact_timers;
 use std::sync::Arc;
 
 /// Runs until the endpoint is closed and its peers are informed.
-pub fn run(shared: Arc<Shared>) {
+pub fn run(shared: Arc<EndpointShared>) {
     exact_timers();
     let ending = Ending(shared);
     let shared = &*ending.0;

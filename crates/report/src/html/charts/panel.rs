@@ -3,7 +3,7 @@
 use super::{DIGITS, POINTS, TIME_DIGITS, finite};
 use crate::figure::thin;
 use crate::html::text::{list, number, numbers, string};
-use narrows_sim::Table;
+use narrows_sim::SeriesTable;
 use std::fmt::Write;
 
 /// Sample times, each set once.
@@ -26,7 +26,7 @@ pub(super) enum Style {
     Faint,
 }
 
-struct Line {
+struct ChartLine {
     name: String,
     colour: usize,
     style: Style,
@@ -34,7 +34,7 @@ struct Line {
     values: Vec<f64>,
 }
 
-struct Marks {
+struct ChartMarks {
     name: String,
     symbol: &'static str,
     colour: usize,
@@ -42,22 +42,22 @@ struct Marks {
     events: Vec<(f64, f64, f64)>,
 }
 
-pub(super) struct Panel {
+pub(super) struct ChartPanel {
     pub title: &'static str,
     unit: &'static str,
     limit: Option<(&'static str, f64)>,
-    lines: Vec<Line>,
-    marks: Vec<Marks>,
+    lines: Vec<ChartLine>,
+    marks: Vec<ChartMarks>,
 }
 
-impl Panel {
+impl ChartPanel {
     /// An empty one.
     pub fn new(
         title: &'static str,
         unit: &'static str,
         limit: Option<(&'static str, f64)>,
     ) -> Self {
-        Panel { title, unit, limit, lines: Vec::new(), marks: Vec::new() }
+        ChartPanel { title, unit, limit, lines: Vec::new(), marks: Vec::new() }
     }
 
     /// Whether the panel has no contents.
@@ -69,7 +69,7 @@ impl Panel {
     pub fn line(
         &mut self,
         times: &mut Times,
-        table: &Table,
+        table: &SeriesTable,
         column: &str,
         name: String,
         (colour, style): (usize, Style),
@@ -82,14 +82,14 @@ impl Panel {
         let kept = thin(values, POINTS);
         let time = times.index(kept.iter().map(|&i| table.time_s[i]).collect());
         let values = kept.iter().map(|&i| values[i] * scale).collect();
-        self.lines.push(Line { name, colour, style, time, values });
+        self.lines.push(ChartLine { name, colour, style, time, values });
     }
 
     /// Marks the samples in which the column counts events, at the height of another column or
     /// on the ground.
     pub fn marks(
         &mut self,
-        table: &Table,
+        table: &SeriesTable,
         column: &str,
         height: Option<&str>,
         name: String,
@@ -113,7 +113,7 @@ impl Panel {
             events = events.chunks(together).filter_map(merge).collect();
         }
         if !events.is_empty() {
-            self.marks.push(Marks { name, symbol, colour, events });
+            self.marks.push(ChartMarks { name, symbol, colour, events });
         }
     }
 

@@ -2,22 +2,22 @@
 
 use super::newreno::NewReno;
 use super::rack::Rack;
-use super::reno::Reno;
+use super::reno::RenoRecovery;
 use super::sack::Sack;
 use super::sack1::Sack1;
 use super::tahoe::Tahoe;
-use super::vegas::Vegas;
-use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
-use crate::tcp::scoreboard::{Scoreboard, Segment};
+use super::vegas::VegasRecovery;
+use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, RecoveryPhase, RecoveryState};
+use crate::tcp::scoreboard::{Scoreboard, SentSegment};
 use narrows_base::{Duration, Time};
 use narrows_transport::{RecoveryKind, TcpConfig};
 
 #[derive(Debug)]
-enum Kind {
+enum AnyRecovery {
     Tahoe(Tahoe),
-    Reno(Reno),
+    Reno(RenoRecovery),
     NewReno(NewReno),
-    Vegas(Vegas),
+    Vegas(VegasRecovery),
     Sack(Sack),
     Sack1(Sack1),
     Rack(Box<Rack>),
@@ -26,22 +26,22 @@ enum Kind {
 /// The loss recovery of a sender.
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    state: State,
+    state: RecoveryState,
     /// Whether each segment counts its copies, which leave the pipe with it.
     counts_copies: bool,
-    kind: Kind,
+    kind: AnyRecovery,
 }
 
 macro_rules! each {
     ($self:expr, $kind:ident => $call:expr) => {
         match $self {
-            Kind::Tahoe($kind) => $call,
-            Kind::Reno($kind) => $call,
-            Kind::NewReno($kind) => $call,
-            Kind::Vegas($kind) => $call,
-            Kind::Sack($kind) => $call,
-            Kind::Sack1($kind) => $call,
-            Kind::Rack($kind) => $call,
+            AnyRecovery::Tahoe($kind) => $call,
+            AnyRecovery::Reno($kind) => $call,
+            AnyRecovery::NewReno($kind) => $call,
+            AnyRecovery::Vegas($kind) => $call,
+            AnyRecovery::Sack($kind) => $call,
+            AnyRecovery::Sack1($kind) => $call,
+            AnyRecovery::Rack($kind) => $call,
         }
     };
 }
@@ -49,35 +49,35 @@ macro_rules! each {
 impl Recovery {
     pub fn new(config: &TcpConfig) -> Recovery {
         let kind = match config.recovery {
-            RecoveryKind::Tahoe => Kind::Tahoe(Tahoe::new(config)),
-            RecoveryKind::Reno => Kind::Reno(Reno::new(config)),
-            RecoveryKind::NewReno => Kind::NewReno(NewReno::new(config)),
-            RecoveryKind::Vegas => Kind::Vegas(Vegas::new(config)),
-            RecoveryKind::Sack => Kind::Sack(Sack::default()),
-            RecoveryKind::Sack1 => Kind::Sack1(Sack1::new(config)),
-            RecoveryKind::Rack => Kind::Rack(Box::default()),
+            RecoveryKind::Tahoe => AnyRecovery::Tahoe(Tahoe::new(config)),
+            RecoveryKind::Reno => AnyRecovery::Reno(RenoRecovery::new(config)),
+            RecoveryKind::NewReno => AnyRecovery::NewReno(NewReno::new(config)),
+            RecoveryKind::Vegas => AnyRecovery::Vegas(VegasRecovery::new(config)),
+            RecoveryKind::Sack => AnyRecovery::Sack(Sack::default()),
+            RecoveryKind::Sack1 => AnyRecovery::Sack1(Sack1::new(config)),
+            RecoveryKind::Rack => AnyRecovery::Rack(Box::default()),
         };
         let counts_copies = matches!(config.recovery, RecoveryKind::Sack | RecoveryKind::Rack);
-        let (phase, by_pipe) = (Phase::Open, counts_copies);
-        let state = State { phase, dupacks: 0, recover: 0, inflation: 0, pipe: 0, by_pipe };
+        let (phase, by_pipe) = (RecoveryPhase::Open, counts_copies);
+        let state = RecoveryState { phase, dupacks: 0, recover: 0, inflation: 0, pipe: 0, by_pipe };
         Recovery { state, counts_copies, kind }
     }
 
     #[inline]
     pub fn uses_sack(&self) -> bool {
-        matches!(self.kind, Kind::Sack(_) | Kind::Sack1(_) | Kind::Rack(_))
+        matches!(self.kind, AnyRecovery::Sack(_) | AnyRecovery::Sack1(_) | AnyRecovery::Rack(_))
     }
 
     #[inline]
     pub fn in_recovery(&self) -> bool {
-        self.state.phase == Phase::FastRecovery
+        self.state.phase == RecoveryPhase::FastRecovery
     }
 
     /// Whether the first duplicates of a possible loss have arrived: segments beyond the window now are limited
     /// transmit (RFC 3042).
     #[inline]
     pub fn suspects_loss(&self) -> bool {
-        self.state.phase == Phase::Open && self.state.dupacks > 0
+        self.state.phase == RecoveryPhase::Open && self.state.dupacks > 0
     }
 
     /// Segments added to the window; may be negative.
@@ -86,7 +86,7 @@ impl Recovery {
         self.state.inflation
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RecoveryPhase {
         self.state.phase
     }
 
@@ -99,19 +99,19 @@ impl Recovery {
     /// Whether lost segments are retransmitted now: RACK does so after a timeout, too.
     #[inline]
     pub fn repairs(&self) -> bool {
-        self.in_recovery() || (self.by_time() && self.state.phase == Phase::SlowStart)
+        self.in_recovery() || (self.by_time() && self.state.phase == RecoveryPhase::SlowStart)
     }
 
     /// Whether no loss is known or suspected, so that a tail loss probe may be sent.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.state.phase == Phase::Open && self.sacked() == 0
+        self.state.phase == RecoveryPhase::Open && self.sacked() == 0
     }
 
     /// Whether losses are found by time: RACK.
     #[inline]
     pub fn by_time(&self) -> bool {
-        matches!(self.kind, Kind::Rack(_))
+        matches!(self.kind, AnyRecovery::Rack(_))
     }
 
     #[inline]
@@ -119,13 +119,17 @@ impl Recovery {
         each!(&mut self.kind, k => k.begin_ack(now, min_rtt));
     }
 
-    pub fn on_reorder_timeout(&mut self, scoreboard: &mut Scoreboard, acked: Acked<'_>) -> Outcome {
+    pub fn on_reorder_timeout(
+        &mut self,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> AckOutcome {
         each!(&mut self.kind, k => k.on_reorder_timeout(&mut self.state, scoreboard, acked))
     }
 
     /// A copy of segment `seq` was sent.
     #[inline]
-    pub fn on_sent(&mut self, seq: u64, segment: &mut Segment) {
+    pub fn on_sent(&mut self, seq: u64, segment: &mut SentSegment) {
         let (now, repair) = (segment.sent, segment.transmissions > 1);
         each!(&mut self.kind, k => k.on_copy(now, seq, repair));
         self.state.pipe += 1;
@@ -136,7 +140,7 @@ impl Recovery {
 
     /// A segment is cumulatively acknowledged and leaves the scoreboard, and its outstanding copies with it.
     #[inline]
-    pub fn on_acked(&mut self, seq: u64, segment: &Segment) {
+    pub fn on_acked(&mut self, seq: u64, segment: &SentSegment) {
         self.state.pipe -= i64::from(segment.copies);
         each!(&mut self.kind, k => k.on_acked_segment(&self.state, seq, segment));
     }
@@ -151,7 +155,7 @@ impl Recovery {
     }
 
     #[inline]
-    pub fn on_ack(&mut self, scoreboard: &mut Scoreboard, acked: Acked<'_>) -> Outcome {
+    pub fn on_ack(&mut self, scoreboard: &mut Scoreboard, acked: Acked<'_>) -> AckOutcome {
         let outcome = each!(&mut self.kind, k => k.on_ack(&mut self.state, scoreboard, acked));
         if outcome.restarts {
             self.restart(scoreboard);
@@ -163,8 +167,9 @@ impl Recovery {
 
     /// Restarts slow start: segments from `una` on are retransmitted, except those that SACK reported.
     pub fn restart(&mut self, scoreboard: &mut Scoreboard) {
-        let (phase, recover, by_pipe) = (Phase::SlowStart, scoreboard.max, self.counts_copies);
-        self.state = State { phase, dupacks: 0, recover, inflation: 0, pipe: 0, by_pipe };
+        let (phase, recover, by_pipe) =
+            (RecoveryPhase::SlowStart, scoreboard.max, self.counts_copies);
+        self.state = RecoveryState { phase, dupacks: 0, recover, inflation: 0, pipe: 0, by_pipe };
         each!(&mut self.kind, k => k.on_restart(scoreboard));
     }
 

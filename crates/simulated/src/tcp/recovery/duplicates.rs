@@ -1,6 +1,6 @@
 //! Common part of the recoveries without selective acknowledgements, which only count duplicates.
 
-use super::{DUP_THRESH, Lost, Outcome, Phase, State};
+use super::{AckOutcome, DUP_THRESH, Lost, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
 use narrows_transport::TcpConfig;
@@ -19,9 +19,9 @@ impl Duplicates {
     }
 
     /// Counts a duplicate outside fast recovery. Returns whether it shows that the oldest segment is lost.
-    pub fn count(&self, state: &mut State, scoreboard: &Scoreboard) -> bool {
+    pub fn count(&self, state: &mut RecoveryState, scoreboard: &Scoreboard) -> bool {
         state.dupacks += 1;
-        if state.phase == Phase::SlowStart {
+        if state.phase == RecoveryPhase::SlowStart {
             self.lend_in_slow_start(state);
             return false;
         }
@@ -36,14 +36,14 @@ impl Duplicates {
 
     /// In slow start after a restart, duplicates inflate the window as in ns-2, except those of the flight before
     /// Tahoe's restart.
-    pub fn lend_in_slow_start(&self, state: &mut State) {
+    pub fn lend_in_slow_start(&self, state: &mut RecoveryState) {
         if state.dupacks < DUP_THRESH {
             self.lend(state);
         }
     }
 
     /// Limited transmit (RFC 3042): each of the first two duplicates sends a segment.
-    fn lend(&self, state: &mut State) {
+    fn lend(&self, state: &mut RecoveryState) {
         if self.limited_transmit {
             state.inflation = state.dupacks.min(DUP_THRESH - 1) as i64;
         }
@@ -52,12 +52,12 @@ impl Duplicates {
 
 /// Fast retransmit of the oldest segment: fast recovery begins, the window inflated by the duplicates.
 pub(super) fn fast_retransmit(
-    state: &mut State,
+    state: &mut RecoveryState,
     scoreboard: &Scoreboard,
     found_by: LossFoundBy,
-) -> Outcome {
+) -> AckOutcome {
     let lost = Some(Lost::one(scoreboard, scoreboard.una, found_by));
-    let mut outcome = Outcome { lost, ..Outcome::default() };
+    let mut outcome = AckOutcome { lost, ..AckOutcome::default() };
     state.begin(scoreboard, &mut outcome);
     state.inflation = state.dupacks.min(DUP_THRESH) as i64;
     state.dupacks = state.dupacks.max(DUP_THRESH);

@@ -1,7 +1,7 @@
 //! NewReno (RFC 6582): a fast recovery that retransmits a hole per partial acknowledgement.
 
 use super::duplicates::{Duplicates, fast_retransmit};
-use super::{Acked, LossRecovery, Lost, Outcome, Phase, State};
+use super::{AckOutcome, Acked, LossRecovery, Lost, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
 use narrows_transport::TcpConfig;
@@ -19,14 +19,19 @@ impl NewReno {
     }
 
     /// RFC 6582 section 3.2: retransmit the next hole, deflate by the acknowledged segments, add back one.
-    fn on_partial(&mut self, state: &mut State, scoreboard: &Scoreboard, acked: u64) -> Outcome {
+    fn on_partial(
+        &mut self,
+        state: &mut RecoveryState,
+        scoreboard: &Scoreboard,
+        acked: u64,
+    ) -> AckOutcome {
         state.inflation += 1 - acked.min(i64::MAX as u64) as i64;
         self.partials += 1;
-        Outcome {
+        AckOutcome {
             keep_timer: self.partials > 1,
             force: Some(scoreboard.una),
             lost: Some(Lost::one(scoreboard, scoreboard.una, LossFoundBy::Duplicates)),
-            ..Outcome::default()
+            ..AckOutcome::default()
         }
     }
 }
@@ -34,12 +39,12 @@ impl NewReno {
 impl LossRecovery for NewReno {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
-        let recovering = state.phase == Phase::FastRecovery;
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        let recovering = state.phase == RecoveryPhase::FastRecovery;
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             if !recovering {

@@ -6,8 +6,8 @@
 //! whether the timeout was spurious; so do an echo of an original's time stamp and an acknowledged original.
 
 use super::sacked::Sacked;
-use super::{Acked, DUP_THRESH, LossRecovery, Lost, Outcome, Phase, State};
-use crate::tcp::scoreboard::{Scoreboard, Segment};
+use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, Lost, RecoveryPhase, RecoveryState};
+use crate::tcp::scoreboard::{Scoreboard, SentSegment};
 use narrows_base::{Duration, Time};
 use narrows_congestion::LossFoundBy;
 use std::collections::VecDeque;
@@ -42,8 +42,8 @@ pub(super) struct Rack {
 
 impl Rack {
     /// RFC 8985 section 6.2 step 4.
-    fn window(&self, state: &State, min: Duration, srtt: Duration) -> Duration {
-        let proven = state.phase != Phase::Open || self.sacked.count() >= DUP_THRESH;
+    fn window(&self, state: &RecoveryState, min: Duration, srtt: Duration) -> Duration {
+        let proven = state.phase != RecoveryPhase::Open || self.sacked.count() >= DUP_THRESH;
         if !self.reordering && proven {
             return Duration::ZERO;
         }
@@ -54,7 +54,7 @@ impl Rack {
     /// Step 5: marks lost segments. Returns them, and the time until others may be lost.
     fn find_lost(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         (now, window): (Time, Duration),
     ) -> (Option<Lost>, Duration) {
@@ -88,7 +88,7 @@ impl Rack {
     }
 
     /// Steps 1 to 3: a segment arrived.
-    fn delivered(&mut self, segment: &Segment, seq: u64, recover: u64) {
+    fn delivered(&mut self, segment: &SentSegment, seq: u64, recover: u64) {
         let first_copy = segment.transmissions <= 1;
         if first_copy {
             self.reordering |= seq < self.highest;
@@ -103,7 +103,12 @@ impl Rack {
         self.newest = self.newest.max((segment.sent, seq));
     }
 
-    fn enter(&mut self, state: &mut State, scoreboard: &Scoreboard, outcome: &mut Outcome) {
+    fn enter(
+        &mut self,
+        state: &mut RecoveryState,
+        scoreboard: &Scoreboard,
+        outcome: &mut AckOutcome,
+    ) {
         state.begin(scoreboard, outcome);
         outcome.force = None;
         (self.first_repair, self.original_arrived) = (None, false);
@@ -117,10 +122,10 @@ impl Rack {
     /// After a timeout (RFC 5682 section 3.1, with SACK).
     fn after_timeout(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &Scoreboard,
         acked: &Acked<'_>,
-        outcome: &mut Outcome,
+        outcome: &mut AckOutcome,
     ) {
         let advanced = acked.newly_acked > 0;
         let delayed = self.is_delayed_original(acked);
@@ -143,7 +148,7 @@ impl Rack {
     }
 
     /// The losses were spurious: the segments in flight count again.
-    fn revert(&mut self, state: &mut State, scoreboard: &mut Scoreboard) {
+    fn revert(&mut self, state: &mut RecoveryState, scoreboard: &mut Scoreboard) {
         for seq in scoreboard.una..scoreboard.max {
             let segment = scoreboard.get_mut(seq);
             if segment.lost {
@@ -163,11 +168,11 @@ impl Rack {
 impl LossRecovery for Rack {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             self.sacked.trim(scoreboard);
@@ -175,13 +180,13 @@ impl LossRecovery for Rack {
             state.dupacks += 1;
         }
         match state.phase {
-            Phase::Open => {}
-            Phase::FastRecovery => {
+            RecoveryPhase::Open => {}
+            RecoveryPhase::FastRecovery => {
                 let delayed = self.is_delayed_original(&acked);
                 outcome.undo = delayed;
                 outcome.ends = delayed || scoreboard.una >= state.recover;
             }
-            Phase::SlowStart => self.after_timeout(state, scoreboard, &acked, &mut outcome),
+            RecoveryPhase::SlowStart => self.after_timeout(state, scoreboard, &acked, &mut outcome),
         }
         if outcome.undo {
             self.revert(state, scoreboard);
@@ -198,25 +203,25 @@ impl LossRecovery for Rack {
             outcome.reorder_wait = (wait > Duration::ZERO).then_some(wait);
         }
         let lost = outcome.lost.is_some() || self.next_hole(state, scoreboard).is_some();
-        if state.phase == Phase::Open && lost && scoreboard.una < scoreboard.max {
+        if state.phase == RecoveryPhase::Open && lost && scoreboard.una < scoreboard.max {
             self.enter(state, scoreboard, &mut outcome);
         }
-        self.recovering = state.phase == Phase::FastRecovery;
+        self.recovering = state.phase == RecoveryPhase::FastRecovery;
         outcome
     }
 
     fn on_reorder_timeout(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         let window = self.window(state, acked.min_rtt, acked.rtt.srtt());
         let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
         outcome.lost = lost;
         outcome.reorder_wait = (wait > Duration::ZERO).then_some(wait);
-        if lost.is_some() && state.phase == Phase::Open {
+        if lost.is_some() && state.phase == RecoveryPhase::Open {
             self.enter(state, scoreboard, &mut outcome);
             self.recovering = true;
         }
@@ -234,7 +239,7 @@ impl LossRecovery for Rack {
 
     fn on_block(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         block: (u64, u64),
         mut fresh: impl FnMut(&mut Scoreboard, u64),
@@ -251,7 +256,7 @@ impl LossRecovery for Rack {
         self.sacked.count()
     }
 
-    fn next_hole(&mut self, _state: &State, scoreboard: &Scoreboard) -> Option<u64> {
+    fn next_hole(&mut self, _state: &RecoveryState, scoreboard: &Scoreboard) -> Option<u64> {
         if self.asking || self.holes.0 >= self.holes.1 {
             return None;
         }
@@ -293,7 +298,7 @@ impl LossRecovery for Rack {
         }
     }
 
-    fn on_acked_segment(&mut self, state: &State, seq: u64, segment: &Segment) {
+    fn on_acked_segment(&mut self, state: &RecoveryState, seq: u64, segment: &SentSegment) {
         if !segment.sacked {
             self.delivered(segment, seq, state.recover);
         }
@@ -301,7 +306,7 @@ impl LossRecovery for Rack {
 }
 
 /// Marks a segment's newest copy lost.
-fn mark(holes: &mut (u64, u64), state: &mut State, scoreboard: &mut Scoreboard, seq: u64) {
+fn mark(holes: &mut (u64, u64), state: &mut RecoveryState, scoreboard: &mut Scoreboard, seq: u64) {
     let segment = scoreboard.get_mut(seq);
     let gone = if segment.lost { segment.copies } else { segment.copies.min(1) };
     segment.lost = true;

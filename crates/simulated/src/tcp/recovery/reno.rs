@@ -1,29 +1,29 @@
 //! Reno (1990, RFC 5681): fast retransmit, and a fast recovery that any advance ends.
 
 use super::duplicates::{Duplicates, fast_retransmit};
-use super::{Acked, LossRecovery, Outcome, Phase, State};
+use super::{AckOutcome, Acked, LossRecovery, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
 use narrows_transport::TcpConfig;
 
 #[derive(Debug)]
-pub(super) struct Reno(Duplicates);
+pub(super) struct RenoRecovery(Duplicates);
 
-impl Reno {
-    pub fn new(config: &TcpConfig) -> Reno {
-        Reno(Duplicates::new(config))
+impl RenoRecovery {
+    pub fn new(config: &TcpConfig) -> RenoRecovery {
+        RenoRecovery(Duplicates::new(config))
     }
 }
 
-impl LossRecovery for Reno {
+impl LossRecovery for RenoRecovery {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
-        let recovering = state.phase == Phase::FastRecovery;
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        let recovering = state.phase == RecoveryPhase::FastRecovery;
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             if recovering {

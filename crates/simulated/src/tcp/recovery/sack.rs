@@ -1,7 +1,7 @@
 //! Selective acknowledgements (RFC 2018, RFC 6675): losses by SACK blocks, outstanding segments by the pipe.
 
 use super::sacked::Sacked;
-use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
+use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 
 #[derive(Debug, Default)]
@@ -10,15 +10,15 @@ pub(super) struct Sack(Sacked);
 impl LossRecovery for Sack {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             self.0.trim(scoreboard);
-            if state.phase != Phase::FastRecovery {
+            if state.phase != RecoveryPhase::FastRecovery {
                 state.advance(scoreboard);
             } else if scoreboard.una >= state.recover {
                 state.end(&mut outcome);
@@ -43,7 +43,7 @@ impl LossRecovery for Sack {
 
     fn on_block(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         block: (u64, u64),
         fresh: impl FnMut(&mut Scoreboard, u64),
@@ -56,7 +56,7 @@ impl LossRecovery for Sack {
     }
 
     /// RFC 6675 NextSeg rule 1.
-    fn next_hole(&mut self, state: &State, scoreboard: &Scoreboard) -> Option<u64> {
+    fn next_hole(&mut self, state: &RecoveryState, scoreboard: &Scoreboard) -> Option<u64> {
         self.0.hole_below(scoreboard, self.0.lost_edge.min(state.recover))
     }
 

@@ -8,7 +8,7 @@
 //! - A timeout clears the blocks, and new ones are ignored until slow start is over.
 
 use super::sacked::Sacked;
-use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
+use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_transport::TcpConfig;
 
@@ -33,16 +33,16 @@ impl Sack1 {
 impl LossRecovery for Sack1 {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         state.pipe -= if acked.newly_acked > 0 { 2 } else { 1 };
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             self.sacked.trim(scoreboard);
-            if state.phase != Phase::FastRecovery {
+            if state.phase != RecoveryPhase::FastRecovery {
                 state.advance(scoreboard);
             } else if scoreboard.una >= state.recover {
                 state.end(&mut outcome);
@@ -52,7 +52,7 @@ impl LossRecovery for Sack1 {
             state.dupacks += 1;
         }
         outcome.lost = self.sacked.find_lost(state, scoreboard);
-        if state.phase != Phase::FastRecovery {
+        if state.phase != RecoveryPhase::FastRecovery {
             let most = if self.limited_transmit { DUP_THRESH - 1 } else { 0 };
             state.inflation = state.dupacks.min(most) as i64;
         }
@@ -81,12 +81,12 @@ impl LossRecovery for Sack1 {
 
     fn on_block(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         block: (u64, u64),
         fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
-        if state.phase != Phase::SlowStart {
+        if state.phase != RecoveryPhase::SlowStart {
             self.sacked.insert(state, scoreboard, block, fresh);
         }
     }
@@ -95,7 +95,7 @@ impl LossRecovery for Sack1 {
         self.sacked.count()
     }
 
-    fn next_hole(&mut self, state: &State, scoreboard: &Scoreboard) -> Option<u64> {
+    fn next_hole(&mut self, state: &RecoveryState, scoreboard: &Scoreboard) -> Option<u64> {
         let highest = self.sacked.highest(scoreboard);
         self.sacked.hole_below(scoreboard, highest.min(state.recover))
     }

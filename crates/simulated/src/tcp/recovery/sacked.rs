@@ -1,7 +1,7 @@
 //! Segments reported by SACK blocks, and the holes between them: shared by [`Sack`](super::sack::Sack) and ns-2's
 //! [`Sack1`](super::sack1::Sack1).
 
-use super::{DUP_THRESH, Lost, State};
+use super::{DUP_THRESH, Lost, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
 use narrows_transport::ranges::Ranges;
@@ -21,7 +21,7 @@ impl Sacked {
     /// Adds a block; calls `fresh` with each newly reported segment.
     pub fn insert(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         (from, to): (u64, u64),
         mut fresh: impl FnMut(&mut Scoreboard, u64),
@@ -67,7 +67,11 @@ impl Sacked {
 
     /// Marks segments that the blocks above show to be lost (RFC 6675 IsLost, in segments).
     #[inline]
-    pub fn find_lost(&mut self, state: &mut State, scoreboard: &mut Scoreboard) -> Option<Lost> {
+    pub fn find_lost(
+        &mut self,
+        state: &mut RecoveryState,
+        scoreboard: &mut Scoreboard,
+    ) -> Option<Lost> {
         if self.ranges.is_empty() {
             return None;
         }
@@ -89,7 +93,11 @@ impl Sacked {
     }
 
     /// Marks the oldest segment lost, unless it already is.
-    pub fn mark_oldest(&mut self, state: &mut State, scoreboard: &mut Scoreboard) -> Option<Lost> {
+    pub fn mark_oldest(
+        &mut self,
+        state: &mut RecoveryState,
+        scoreboard: &mut Scoreboard,
+    ) -> Option<Lost> {
         let oldest = scoreboard.una;
         let marked = mark_lost(state, scoreboard, oldest);
         self.lost_edge = self.lost_edge.max(oldest + 1);
@@ -149,7 +157,7 @@ impl Sacked {
 }
 
 /// Marks a segment lost, and subtracts its oldest copy from the pipe. Returns whether it was not marked before.
-fn mark_lost(state: &mut State, scoreboard: &mut Scoreboard, seq: u64) -> bool {
+fn mark_lost(state: &mut RecoveryState, scoreboard: &mut Scoreboard, seq: u64) -> bool {
     let segment = scoreboard.get_mut(seq);
     if segment.sacked || segment.lost {
         return false;

@@ -1,7 +1,7 @@
 //! Tahoe (1988): the third duplicate restarts slow start from the hole.
 
 use super::duplicates::Duplicates;
-use super::{Acked, LossRecovery, Lost, Outcome, State};
+use super::{AckOutcome, Acked, LossRecovery, Lost, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
 use narrows_transport::TcpConfig;
@@ -18,11 +18,11 @@ impl Tahoe {
 impl LossRecovery for Tahoe {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             state.advance(scoreboard);

@@ -2,30 +2,30 @@
 //! advances after a retransmission.
 
 use super::duplicates::{Duplicates, fast_retransmit};
-use super::{Acked, DUP_THRESH, LossRecovery, Lost, Outcome, Phase, State};
+use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, Lost, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_base::Duration;
 use narrows_congestion::LossFoundBy;
 use narrows_transport::TcpConfig;
 
 #[derive(Debug)]
-pub(super) struct Vegas {
+pub(super) struct VegasRecovery {
     duplicates: Duplicates,
     /// Advances that still check the oldest segment's age.
     checks: u32,
 }
 
-impl LossRecovery for Vegas {
+impl LossRecovery for VegasRecovery {
     fn on_ack(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &mut Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         if acked.newly_acked > 0 {
             state.dupacks = 0;
-            if state.phase == Phase::FastRecovery {
+            if state.phase == RecoveryPhase::FastRecovery {
                 state.end(&mut outcome);
             } else {
                 state.advance(scoreboard);
@@ -42,19 +42,19 @@ impl LossRecovery for Vegas {
     }
 }
 
-impl Vegas {
-    pub fn new(config: &TcpConfig) -> Vegas {
-        Vegas { duplicates: Duplicates::new(config), checks: 0 }
+impl VegasRecovery {
+    pub fn new(config: &TcpConfig) -> VegasRecovery {
+        VegasRecovery { duplicates: Duplicates::new(config), checks: 0 }
     }
 
     /// The advances after a retransmission check the oldest segment's age. If it is lost too, the duplicates that
     /// follow belong to the same loss.
     fn check(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &Scoreboard,
         acked: Acked<'_>,
-        outcome: &mut Outcome,
+        outcome: &mut AckOutcome,
     ) {
         if self.checks == 0 || scoreboard.una == scoreboard.max {
             return;
@@ -71,32 +71,32 @@ impl Vegas {
 
     fn on_duplicate(
         &mut self,
-        state: &mut State,
+        state: &mut RecoveryState,
         scoreboard: &Scoreboard,
         acked: Acked<'_>,
-    ) -> Outcome {
+    ) -> AckOutcome {
         state.dupacks += 1;
         let late = is_late(scoreboard, acked);
         match state.phase {
-            Phase::FastRecovery if late => {
+            RecoveryPhase::FastRecovery if late => {
                 // The retransmission itself was lost.
-                return Outcome {
+                return AckOutcome {
                     lost: Some(Lost::one(scoreboard, scoreboard.una, LossFoundBy::Clock)),
                     force: Some(scoreboard.una),
-                    ..Outcome::default()
+                    ..AckOutcome::default()
                 };
             }
-            Phase::FastRecovery => state.inflation += 1,
-            Phase::SlowStart => self.duplicates.lend_in_slow_start(state),
-            Phase::Open if late || state.dupacks == DUP_THRESH => {
+            RecoveryPhase::FastRecovery => state.inflation += 1,
+            RecoveryPhase::SlowStart => self.duplicates.lend_in_slow_start(state),
+            RecoveryPhase::Open if late || state.dupacks == DUP_THRESH => {
                 self.checks = 2;
                 let by = if late { LossFoundBy::Clock } else { LossFoundBy::Duplicates };
                 return fast_retransmit(state, scoreboard, by);
             }
             // No limited transmit: with too few duplicates, the segment's age reveals the loss.
-            Phase::Open => state.inflation += i64::from(state.dupacks > DUP_THRESH),
+            RecoveryPhase::Open => state.inflation += i64::from(state.dupacks > DUP_THRESH),
         }
-        Outcome::default()
+        AckOutcome::default()
     }
 }
 

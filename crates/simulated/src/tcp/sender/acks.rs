@@ -1,9 +1,9 @@
 //! Processing of an acknowledgement: the scoreboard, RTTs, losses, and the controller's events.
 
-use super::{Phase, Sender};
+use super::{TcpPhase, TcpSender};
 use crate::tcp::prr::Reduction;
-use crate::tcp::recovery::{Acked, Lost, Outcome};
-use crate::tcp::scoreboard::Segment;
+use crate::tcp::recovery::{AckOutcome, Acked, Lost};
+use crate::tcp::scoreboard::SentSegment;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, CumulativeAck, Feedback, Loss, PathEvent, PathHints, RecoveryCause,
@@ -26,19 +26,19 @@ impl Departures {
     }
 }
 
-impl Sender {
+impl TcpSender {
     pub(crate) fn on_ack(&mut self, now: Time, p: &Packet) {
         if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
             return; // Damaged, never sent, or older than the present state.
         }
-        if self.phase != Phase::Established {
+        if self.phase != TcpPhase::Established {
             self.on_opened(now, p);
             return;
         }
         self.recovery.begin_ack(now, self.path_min_rtt());
         let prior_outstanding = self.outstanding();
         let prior_delivered = self.delivery.delivered();
-        let mut sample: Option<Segment> = None;
+        let mut sample: Option<SentSegment> = None;
         let newly_acked = p.seq - self.scoreboard.una;
         let mut departures = Departures::default();
         let unambiguous = self.take_acked(now, p.seq, &mut sample, &mut departures);
@@ -178,7 +178,7 @@ impl Sender {
         self.recovery.on_acked(0, &opening);
         self.scoreboard.una = 1;
         self.next = 1;
-        self.phase = Phase::Established;
+        self.phase = TcpPhase::Established;
         self.timer.backoffs = 0;
         self.timer.due = Time::NEVER;
         self.timings.timed = None;
@@ -192,7 +192,7 @@ impl Sender {
         &mut self,
         now: Time,
         to: u64,
-        sample: &mut Option<Segment>,
+        sample: &mut Option<SentSegment>,
         departures: &mut Departures,
     ) -> bool {
         let mut unambiguous = true;
@@ -215,7 +215,7 @@ impl Sender {
         &mut self,
         now: Time,
         p: &Packet,
-        sample: &mut Option<Segment>,
+        sample: &mut Option<SentSegment>,
         departures: &mut Departures,
     ) -> u64 {
         if p.sack[0].1 == 0 || !self.recovery.uses_sack() {
@@ -223,7 +223,7 @@ impl Sender {
         }
         let mut fresh: u64 = 0;
         // Delivery is counted after the scoreboard is updated: find the newest first.
-        let mut newest: Option<Segment> = None;
+        let mut newest: Option<SentSegment> = None;
         let blocks = if self.format.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
         for &(from, to) in blocks {
             if to == 0 {
@@ -312,7 +312,7 @@ impl Sender {
     }
 
     #[cold]
-    pub(super) fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
+    pub(super) fn tell_outcome(&mut self, now: Time, outcome: &AckOutcome) {
         let repair = self.episode(now);
         if outcome.ends {
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));

@@ -1,12 +1,12 @@
 //! Delivered segments and samples of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
 
-use crate::tcp::scoreboard::Segment;
+use crate::tcp::scoreboard::SentSegment;
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
 
 /// State of the delivery rate.
 #[derive(Debug, Default)]
-pub(super) struct Delivery {
+pub(super) struct DeliveryRate {
     /// Segments delivered so far, and the time of the last.
     delivered: u64,
     time: Time,
@@ -18,7 +18,7 @@ pub(super) struct Delivery {
     dup_credit: u64,
 }
 
-impl Delivery {
+impl DeliveryRate {
     /// A flight begins now, and with it a sample.
     #[inline]
     pub fn begin_flight(&mut self, now: Time) {
@@ -26,7 +26,7 @@ impl Delivery {
     }
     /// Records the present state in a segment that is sent.
     #[inline]
-    pub fn stamp(&self, segment: &mut Segment) {
+    pub fn stamp(&self, segment: &mut SentSegment) {
         segment.delivered = self.delivered;
         segment.delivered_time = self.time;
         segment.first_sent = self.first_sent;
@@ -47,8 +47,8 @@ impl Delivery {
         &mut self,
         now: Time,
         others: u64,
-        segment: &Segment,
-        sample: &mut Option<Segment>,
+        segment: &SentSegment,
+        sample: &mut Option<SentSegment>,
     ) {
         self.delivered += others + 1;
         self.time = now;
@@ -78,7 +78,7 @@ impl Delivery {
         &self,
         now: Time,
         min_rtt: Duration,
-        sample: Option<Segment>,
+        sample: Option<SentSegment>,
     ) -> Option<RateSample> {
         let s = sample?;
         let send = s.sent.since(s.first_sent);

@@ -1,6 +1,6 @@
 //! When segments leave together, and when the pacer permits the next ones.
 
-use super::Sender;
+use super::TcpSender;
 use narrows_base::{Duration, Time};
 
 /// The first segments are not paced (`tcp_update_skb_after_send`).
@@ -8,7 +8,7 @@ const UNPACED: u64 = 10;
 /// The window divided by this is always sent (`tcp_tso_win_divisor`).
 const SHARE: u64 = 3;
 
-impl Sender {
+impl TcpSender {
     /// Estimated sending rate, payload bit/s: the pacing rate, or the window per RTT, times 2 in slow start and 1.2
     /// later.
     fn supposed_rate(&self) -> f64 {

@@ -1,8 +1,8 @@
 //! What the sender's timer does: the retransmission timeout, and with RACK the tail loss probe (RFC 8985 section 7) and
 //! the reordering timer in its place.
 
-use super::timer::{Probe, TimerPurpose};
-use super::{Phase, Sender};
+use super::timer::{TailLossProbe, TimerPurpose};
+use super::{TcpPhase, TcpSender};
 use crate::tcp::recovery::Acked;
 use narrows_base::{Duration, Time};
 use narrows_congestion::CongestionEvent;
@@ -12,7 +12,7 @@ use narrows_congestion::CongestionEvent;
 const LONE_SEGMENT: Duration = Duration::from_millis(200);
 const LEAST: Duration = Duration::from_millis(2);
 
-impl Sender {
+impl TcpSender {
     pub(super) fn on_timer(&mut self, now: Time) {
         match self.timer.purpose {
             TimerPurpose::Retransmission => self.on_rto(now),
@@ -63,7 +63,7 @@ impl Sender {
         let is_probe = self.timer.probe.is_some_and(|p| p.end == self.scoreboard.max);
         let wanted = !is_probe
             && self.timer.purpose != TimerPurpose::Reordering
-            && self.phase == Phase::Established;
+            && self.phase == TcpPhase::Established;
         if wanted && self.recovery.by_time() {
             self.schedule_probe(now, self.rest_of_rto(now));
         }
@@ -85,7 +85,7 @@ impl Sender {
         let is_new = self.available > 0 && self.flight() < self.limits.buffer.0;
         let seq = if is_new { self.scoreboard.max } else { self.scoreboard.max - 1 };
         self.forced = Some(seq);
-        self.timer.probe = Some(Probe { end: seq + 1, repeats: !is_new });
+        self.timer.probe = Some(TailLossProbe { end: seq + 1, repeats: !is_new });
         self.timer.purpose = TimerPurpose::Retransmission;
         self.arm_timer(now);
     }

@@ -13,7 +13,7 @@ pub(super) enum TimerPurpose {
 
 /// An unacknowledged tail loss probe.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
+pub(super) struct TailLossProbe {
     /// Next new segment when it was sent.
     pub end: u64,
     /// Whether it repeated a segment.
@@ -22,7 +22,7 @@ pub(super) struct Probe {
 
 /// The sender's only timer.
 #[derive(Debug)]
-pub(super) struct Timer {
+pub(super) struct RetransmissionTimer {
     /// When it is due, and what for.
     pub due: Time,
     pub purpose: TimerPurpose,
@@ -30,13 +30,13 @@ pub(super) struct Timer {
     tick: Duration,
     /// Consecutive retransmission timeouts.
     pub backoffs: u32,
-    pub probe: Option<Probe>,
+    pub probe: Option<TailLossProbe>,
 }
 
-impl Timer {
-    pub fn new(config: &RtoConfig) -> Timer {
+impl RetransmissionTimer {
+    pub fn new(config: &RtoConfig) -> RetransmissionTimer {
         let is_linux = config.method == RtoMethod::Linux;
-        Timer {
+        RetransmissionTimer {
             due: Time::NEVER,
             purpose: TimerPurpose::Retransmission,
             tick: if is_linux { config.granularity } else { Duration::ZERO },

@@ -4,9 +4,9 @@ use narrows_base::{Duration, Time};
 use narrows_wire::frame::{NEW_PATH, number_bytes};
 use narrows_wire::{Frame, FrameWriter};
 
-/// Shortest lifetime of a congestion state; `MIN_PROBE_TIMEOUTS` is the same in PTOs.
+/// Shortest lifetime of a congestion state; `MIN_PTOS` is the same in PTOs.
 const MIN_LIFE: Duration = Duration::from_secs(1);
-const MIN_PROBE_TIMEOUTS: u64 = 3;
+const MIN_PTOS: u64 = 3;
 
 /// Counts of changes, to match NEW_PATH frames with them.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl PathChanges {
     }
     /// Whether the congestion state may be reset. If so, the reset counts from now on.
     pub fn may_reset(&mut self, now: Time, probe_timeout: Duration) -> bool {
-        let life = probe_timeout.saturating_mul(MIN_PROBE_TIMEOUTS).max(MIN_LIFE);
+        let life = probe_timeout.saturating_mul(MIN_PTOS).max(MIN_LIFE);
         if self.last.is_some_and(|last| now < last + life) {
             return false;
         }

@@ -10,13 +10,13 @@ const MIN_SPAN: Duration = Duration::from_secs(1);
 
 /// The highest recent delivery rate: of the present period and of the previous one, in bit/s.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
+pub(super) struct RecentRate {
     now: f64,
     before: f64,
     since: Time,
 }
 
-impl Learned {
+impl RecentRate {
     /// Adds a sample, with packets of `bytes` bytes on the wire. Returns whether it counts.
     #[inline]
     pub fn on_sample(

@@ -21,7 +21,7 @@ use crate::packet_sender::{AckReport, PacketSender, Permission};
 use crate::rtt::RtoConfig;
 use feedback::SentFeedback;
 use hold::Hold;
-use learned::Learned;
+use learned::RecentRate;
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Controller, HintSource, PathHints};
 use narrows_wire::frame::{REPORT_SPACING, number_bytes};
@@ -44,7 +44,7 @@ pub(super) struct Path {
     pub mtu: Mtu,
     pub changes: PathChanges,
     sizes: SizeOutcomes,
-    learned: Learned,
+    learned: RecentRate,
     hold: Hold,
     feedback: SentFeedback,
     /// Sum and number of the round-trip times from reports.
@@ -70,7 +70,7 @@ impl Path {
             changes: PathChanges::default(),
             sizes: SizeOutcomes::new(mtu.small()),
             mtu,
-            learned: Learned::default(),
+            learned: RecentRate::default(),
             hold: Hold::default(),
             feedback: SentFeedback::default(),
             rtts: (Duration::ZERO, 0),
@@ -186,7 +186,7 @@ impl Path {
             self.mtu.on_probe(now, size, arrived);
         }
         self.seek_larger(now, payload);
-        let pto = self.sender.probe_timeout();
+        let pto = self.sender.pto();
         if self.sizes.is_black_hole(now, pto) {
             self.mtu.on_black_hole(now);
         }
@@ -200,13 +200,13 @@ impl Path {
     /// Sends a PING if a larger size is being probed and no packet is in flight. Only later packets reveal a probe's
     /// outcome.
     pub fn seek_larger(&self, now: Time, payload: &mut ConnectionPayload) {
-        if self.mtu.is_sought(now) && self.sender.flight() == 0 {
+        if self.mtu.is_sought(now) && self.sender.packets_in_flight() == 0 {
             payload.ping = true;
         }
     }
     /// The size of a probe of a larger datagram, if one is due.
     pub fn next_mtu_probe(&mut self, now: Time) -> Option<u16> {
-        let soon = self.sender.flight() > 0
+        let soon = self.sender.packets_in_flight() > 0
             && self.sender.has_arrived()
             // In an outage no probe passes, of any size.
             && self.sender.backoffs() == 0;
@@ -285,7 +285,7 @@ impl Path {
     ) {
         let outcomes = Outcomes { payload: &mut *payload, sizes: &mut self.sizes };
         self.sender.renew(now, &outcomes, controller, &self.rto);
-        self.learned = Learned::default();
+        self.learned = RecentRate::default();
         self.feedback.forget();
         self.hold.until = None;
         self.sizes.on_new_path();

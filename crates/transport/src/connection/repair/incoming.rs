@@ -4,7 +4,7 @@ use super::kept::KeptPackets;
 use super::loss_share::LossShare;
 use narrows_base::replay::WINDOW;
 use narrows_base::{Duration, Time};
-use narrows_wire::Repair;
+use narrows_wire::RepairFields;
 use narrows_wire::repair::{add_symbol, frames_of_symbol};
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ const MAX_HOLE: u64 = 64;
 /// Copies are kept for this time plus one RTT.
 const KEPT_FOR: Duration = Duration::from_millis(250);
 
-/// Outcome of a REPAIR.
+/// Frames that a REPAIR rebuilt, if any.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(super) enum RepairOutcome {
     /// All covered packets arrived, or more than one of them is missing.
     Nothing,
     /// The frames of the missing packet.
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
 
 /// Received packets and rebuilt numbers, kept to rebuild lost packets.
 #[derive(Default, Debug)]
-pub struct Incoming {
+pub struct RepairDecoder {
     share: LossShare,
     /// One above the highest received number.
     next: u64,
@@ -39,7 +39,7 @@ pub struct Incoming {
     pub count: u64,
 }
 
-impl Incoming {
+impl RepairDecoder {
     fn is_keeping(&self) -> bool {
         self.share.share() >= MIN_MISSING
     }
@@ -77,26 +77,28 @@ impl Incoming {
     pub(super) fn rebuild(
         &mut self,
         number: u64,
-        repair: &Repair<'_>,
+        repair: &RepairFields<'_>,
         is_new: impl Fn(u64) -> bool,
-    ) -> Outcome {
+    ) -> RepairOutcome {
         let mut missing = repair.numbers(number).filter(|n| self.kept.get(*n).is_none());
-        let (Some(lost), None) = (missing.next(), missing.next()) else { return Outcome::Nothing };
+        let (Some(lost), None) = (missing.next(), missing.next()) else {
+            return RepairOutcome::Nothing;
+        };
         if !self.is_keeping() || !is_new(lost) || self.rebuilt.contains(&lost) {
-            return Outcome::Nothing;
+            return RepairOutcome::Nothing;
         }
         let mut symbol = repair.code.to_vec();
         for frames in repair.numbers(number).filter_map(|n| self.kept.get(n)) {
             add_symbol(&mut symbol, frames);
         }
         let frames = frames_of_symbol(&symbol).filter(|_| symbol.len() == repair.code.len());
-        let Some(frames) = frames else { return Outcome::Wrong };
+        let Some(frames) = frames else { return RepairOutcome::Wrong };
         if self.rebuilt.len() >= WINDOW as usize {
             self.rebuilt.pop_front();
         }
         self.rebuilt.push_back(lost);
         self.count += 1;
-        Outcome::Rebuilt(frames.to_vec())
+        RepairOutcome::Rebuilt(frames.to_vec())
     }
 
     pub fn memory(&self) -> usize {

@@ -16,16 +16,16 @@ mod outgoing;
 mod rebuild;
 mod transmit;
 
-use incoming::Incoming;
-use outgoing::Outgoing;
+use incoming::RepairDecoder;
+use outgoing::RepairEncoder;
 
 pub(super) use kept::MAX_GROUP;
 
 /// Repair state of a connection, if both ends support repair.
 #[derive(Debug)]
 pub(super) struct Repairs {
-    pub outgoing: Outgoing,
-    pub incoming: Incoming,
+    pub outgoing: RepairEncoder,
+    pub incoming: RepairDecoder,
 }
 
 impl Repairs {
@@ -34,8 +34,8 @@ impl Repairs {
         let both = ours > 0 && theirs > 0;
         both.then(|| {
             Box::new(Repairs {
-                outgoing: Outgoing::new(theirs.min(MAX_GROUP)),
-                incoming: Incoming::default(),
+                outgoing: RepairEncoder::new(theirs.min(MAX_GROUP)),
+                incoming: RepairDecoder::default(),
             })
         })
     }

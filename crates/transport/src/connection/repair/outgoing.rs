@@ -19,7 +19,7 @@ const OVERHEAD: usize = UDP_OVERHEAD as usize + 9 + 8 + 3 + MAX_OVERHEAD + TAG_B
 
 /// A repair packet not yet sent.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingRepair {
     pub made: Time,
     /// Numbers of the covered packets, in ascending order.
     pub numbers: Vec<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Waiting {
 
 /// State of an end that sends repair packets.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct RepairEncoder {
     /// Number of packets that the peer keeps.
     most: u64,
     share: LossShare,
@@ -39,14 +39,14 @@ pub struct Outgoing {
     /// Bytes of repair packets permitted now.
     pub(super) bank: f64,
     pub(super) kept: KeptPackets,
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<PendingRepair>,
     /// Repair packets sent, and their bytes on the wire.
     pub sent: (u64, u64),
 }
 
-impl Outgoing {
-    pub fn new(most: u64) -> Outgoing {
-        Outgoing {
+impl RepairEncoder {
+    pub fn new(most: u64) -> RepairEncoder {
+        RepairEncoder {
             most,
             share: LossShare::default(),
             known: (0, 0),
@@ -99,7 +99,13 @@ impl Outgoing {
             let mut code = Vec::new();
             packets().for_each(|p| add_symbol(&mut code, &p.frames));
             if let Some((bitmap, bitmap_bytes)) = bitmap(numbers.iter().copied()) {
-                self.waiting.push_back(Waiting { made: now, numbers, bitmap, bitmap_bytes, code });
+                self.waiting.push_back(PendingRepair {
+                    made: now,
+                    numbers,
+                    bitmap,
+                    bitmap_bytes,
+                    code,
+                });
             }
         }
         if count > 0 {
@@ -119,7 +125,9 @@ impl Outgoing {
 
     pub fn memory(&self) -> usize {
         let waiting = self.waiting.iter().map(|w| w.code.capacity() + 8 * w.numbers.capacity());
-        self.kept.memory() + waiting.sum::<usize>() + self.waiting.capacity() * size_of::<Waiting>()
+        self.kept.memory()
+            + waiting.sum::<usize>()
+            + self.waiting.capacity() * size_of::<PendingRepair>()
     }
     pub fn release_memory(&mut self) {
         self.kept.clear();

@@ -1,10 +1,10 @@
 //! Received repair packets in a connection.
 
-use super::incoming::Outcome;
+use super::incoming::RepairOutcome;
 use crate::connection::Connection;
-use crate::connection::receive::Said;
+use crate::connection::receive::PeerAnnouncements;
 use narrows_base::Time;
-use narrows_wire::{Frame, Frames, Repair};
+use narrows_wire::{Frame, Frames, RepairFields};
 use std::net::SocketAddr;
 
 /// Whether a frame of a rebuilt packet is valid: it concerns streams or messages, not the packet, its number, time or
@@ -42,17 +42,19 @@ impl Connection {
         body: &[u8],
     ) {
         let Some(repairs) = &mut self.repairs else { return };
-        let repair = match Repair::read(body) {
+        let repair = match RepairFields::read(body) {
             Ok(repair) => repair,
             Err(malformed) => return self.fault(now, 1, malformed.what),
         };
         let opener = &self.opener;
         let frames = match repairs.incoming.rebuild(number, &repair, |n| opener.is_new(n)) {
-            Outcome::Nothing => return,
-            Outcome::Wrong => return self.fault(now, 1, "a repair that is not of what it names"),
-            Outcome::Rebuilt(frames) => frames,
+            RepairOutcome::Nothing => return,
+            RepairOutcome::Wrong => {
+                return self.fault(now, 1, "a repair that is not of what it names");
+            }
+            RepairOutcome::Rebuilt(frames) => frames,
         };
-        let mut said = Said::default();
+        let mut said = PeerAnnouncements::default();
         for frame in Frames::bare(&frames) {
             match frame {
                 Ok(frame) => {

@@ -1,14 +1,14 @@
-use super::incoming::Outcome;
+use super::incoming::RepairOutcome;
 use super::kept::KeptPackets;
 use super::*;
 use crate::connection::pair_tests::{Flying, Net, Pair, config};
 use crate::connection::repair_tests::{Losses, pair};
-use crate::connection::{Closed, ConnectionConfig, Event};
+use crate::connection::{Closed, ConnectionConfig, ConnectionEvent};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::REPAIR;
 use narrows_wire::repair::{add_symbol, bitmap};
-use narrows_wire::{Frame, Repair};
+use narrows_wire::{Frame, RepairFields};
 use std::collections::BTreeSet;
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
@@ -28,8 +28,8 @@ fn what_is_kept_is_bounded_in_packets_and_bytes() {
 }
 
 /// A receiver that lacks every tenth packet below 200; `frames` gives the packets' contents.
-fn receiver(rtt: Duration) -> Incoming {
-    let mut incoming = Incoming::default();
+fn receiver(rtt: Duration) -> RepairDecoder {
+    let mut incoming = RepairDecoder::default();
     for n in (0..200).filter(|n| n % 10 != 5) {
         incoming.on_packet(NOW, n, 0, Some(&frames(n)), rtt);
     }
@@ -39,12 +39,17 @@ fn frames(number: u64) -> Vec<u8> {
     vec![number as u8; 20 + (number % 7) as usize]
 }
 /// Handles a REPAIR in packet 200 that covers these numbers.
-fn rebuild(incoming: &mut Incoming, numbers: &[u64], is_new: bool, spoil: u8) -> Outcome {
+fn rebuild(
+    incoming: &mut RepairDecoder,
+    numbers: &[u64],
+    is_new: bool,
+    spoil: u8,
+) -> RepairOutcome {
     let mut code = Vec::new();
     numbers.iter().for_each(|n| add_symbol(&mut code, &frames(*n)));
     *code.last_mut().unwrap() ^= spoil;
     let (bits, used) = bitmap(numbers.iter().copied()).unwrap();
-    let repair = Repair { distance: 200 - numbers[0], bitmap: &bits[..used], code: &code };
+    let repair = RepairFields { distance: 200 - numbers[0], bitmap: &bits[..used], code: &code };
     incoming.rebuild(200, &repair, |_| is_new)
 }
 
@@ -52,32 +57,36 @@ fn rebuild(incoming: &mut Incoming, numbers: &[u64], is_new: bool, spoil: u8) ->
 fn one_missing_packet_is_rebuilt_once_and_nothing_else() {
     let mut incoming = receiver(Duration::ZERO);
     let mut of = |numbers: &[u64]| rebuild(&mut incoming, numbers, true, 0);
-    assert_eq!(of(&[190, 192, 193]), Outcome::Nothing, "all came");
-    assert_eq!(of(&[185, 190, 195]), Outcome::Nothing, "two are missing");
-    assert_eq!(of(&[190, 195, 196]), Outcome::Rebuilt(frames(195)));
-    assert_eq!(of(&[191, 195, 197]), Outcome::Nothing, "it is there");
-    assert_eq!(of(&[185]), Outcome::Rebuilt(frames(185)), "a repair of one is a copy");
+    assert_eq!(of(&[190, 192, 193]), RepairOutcome::Nothing, "all came");
+    assert_eq!(of(&[185, 190, 195]), RepairOutcome::Nothing, "two are missing");
+    assert_eq!(of(&[190, 195, 196]), RepairOutcome::Rebuilt(frames(195)));
+    assert_eq!(of(&[191, 195, 197]), RepairOutcome::Nothing, "it is there");
+    assert_eq!(of(&[185]), RepairOutcome::Rebuilt(frames(185)), "a repair of one is a copy");
     assert!(incoming.was_rebuilt(195) && !incoming.was_rebuilt(175));
-    assert_eq!(rebuild(&mut incoming, &[175], false, 0), Outcome::Nothing, "it came before");
+    assert_eq!(rebuild(&mut incoming, &[175], false, 0), RepairOutcome::Nothing, "it came before");
     // A wrong repair is detected, or its content is one that the sender could send anyway.
-    assert_eq!(rebuild(&mut incoming, &[174, 175], true, 7), Outcome::Wrong);
+    assert_eq!(rebuild(&mut incoming, &[174, 175], true, 7), RepairOutcome::Wrong);
     let code = [1; 5];
-    let short = Repair { distance: 26, bitmap: &[3], code: &code };
-    assert_eq!(incoming.rebuild(200, &short, |_| true), Outcome::Wrong, "shorter than one of them");
+    let short = RepairFields { distance: 26, bitmap: &[3], code: &code };
+    assert_eq!(
+        incoming.rebuild(200, &short, |_| true),
+        RepairOutcome::Wrong,
+        "shorter than one of them"
+    );
 }
 
 #[test]
 fn where_little_is_missing_nothing_is_kept_nor_rebuilt() {
-    let mut incoming = Incoming::default();
+    let mut incoming = RepairDecoder::default();
     for n in (0..1000).filter(|n| n % 100 != 99) {
         incoming.on_packet(NOW, n, 0, Some(&frames(n)), Duration::ZERO);
         assert!(incoming.memory() == 0);
     }
     let code = [1];
-    let repair = Repair { distance: 101, bitmap: &[1], code: &code };
-    assert_eq!(incoming.rebuild(1000, &repair, |_| true), Outcome::Nothing);
+    let repair = RepairFields { distance: 101, bitmap: &[1], code: &code };
+    assert_eq!(incoming.rebuild(1000, &repair, |_| true), RepairOutcome::Nothing);
     // Skipped numbers are not missing.
-    let mut incoming = Incoming::default();
+    let mut incoming = RepairDecoder::default();
     for n in (0..1000).step_by(2) {
         incoming.on_packet(NOW, n, u64::from(n > 0), Some(&frames(n)), Duration::ZERO);
     }
@@ -109,7 +118,7 @@ fn short_transfers_over_a_link_that_loses_are_faster() {
     assert!(sent.repairs_sent > 100 && share < 0.14, "{sent:?}");
     assert!(came.rebuilt > 50, "{came:?}");
     assert!(sent.counters.lost >= came.rebuilt, "a rebuilt packet is a lost one: {sent:?}");
-    assert!(pair.events.iter().all(|(_, e)| !matches!(e, Event::Closed(_))));
+    assert!(pair.events.iter().all(|(_, e)| !matches!(e, ConnectionEvent::Closed(_))));
 }
 
 #[test]

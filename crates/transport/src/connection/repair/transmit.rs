@@ -1,7 +1,7 @@
 //! Repair packets that a connection sends.
 
 use super::Repairs;
-use super::outgoing::Waiting;
+use super::outgoing::PendingRepair;
 use crate::connection::messages::MESSAGE_OVERHEAD;
 use crate::connection::payload::{SentFrames, UDP_OVERHEAD};
 use crate::connection::{Connection, Transmit};
@@ -11,7 +11,7 @@ use narrows_wire::bytes::Sink;
 use narrows_wire::frame::REPAIR;
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::repair::{MAX_DISTANCE, MAX_OVERHEAD};
-use narrows_wire::{Frame, Frames, Repair, Sealer};
+use narrows_wire::{Frame, Frames, RepairFields, Sealer};
 
 impl Connection {
     /// Bytes that data packets leave free. With them a repair packet for these packets fits into a datagram of `full`
@@ -22,7 +22,7 @@ impl Connection {
             return 0;
         }
         // With this much data unacknowledged, packets sent now are acknowledged before the last data leave.
-        let flight = self.path.sender.flight();
+        let flight = self.path.sender.packets_in_flight();
         let payload = &mut self.payload;
         let round = flight.clamp(16, super::MAX_GROUP);
         if payload.streams.unacknowledged() as u64 > (flight + round) * full as u64 {
@@ -92,13 +92,18 @@ impl Connection {
     }
 
     /// Seals a repair packet. `None` if it does not fit; no state has changed then.
-    fn seal_repair(&mut self, now: Time, buffer: &mut [u8], waiting: &Waiting) -> Option<usize> {
+    fn seal_repair(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        waiting: &PendingRepair,
+    ) -> Option<usize> {
         let number = self.path.sender.next_number();
         let acked = self.path.sender.highest_reported();
         let head = Sealer::header_len(number, acked);
         let distance = number.checked_sub(*waiting.numbers.first()?)?;
         let bitmap = waiting.bitmap.get(..waiting.bitmap_bytes)?;
-        let repair = Repair { distance, bitmap, code: &waiting.code };
+        let repair = RepairFields { distance, bitmap, code: &waiting.code };
         let mut body = vec![0; repair.len()];
         repair.write(&mut Sink::new(&mut body)).ok().filter(|()| distance <= MAX_DISTANCE)?;
         let area = buffer.get_mut(head..buffer.len().checked_sub(TAG_BYTES)?)?;

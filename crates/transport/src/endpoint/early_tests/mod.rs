@@ -1,9 +1,9 @@
 //! Early data. A server that gave a token gets the request after half a round trip. If it rejects early data, the
 //! request still arrives once, later. A copy of the first packet is never accepted.
 
-use super::stub::{CLIENT, Net, SERVER, config, key, random, wish};
-use super::{Clients, Connect, Connections, EarlyData, EndpointConfig, Handle, ServerKey};
-use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use super::stub::{CLIENT, SERVER, StubNetwork, config, key, random, wish};
+use super::{Clients, ConnectRequest, Connections, EarlyData, EndpointConfig, Handle, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::Read;
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Spec, Time};
@@ -23,7 +23,7 @@ const REFUSED: [u8; 5] = [EARLY_START, 0x82, 0x83, 0x84, 0x85];
 
 /// Both ends with their applications: the server responds to the request on a client's first stream.
 struct World {
-    net: Net<Connection>,
+    net: StubNetwork<Connection>,
     /// Complete requests that the server read: whether they were early, and when.
     requests: Vec<(bool, Time)>,
     answer: Vec<u8>,
@@ -40,10 +40,10 @@ fn server(early_data: bool) -> EndpointConfig {
     EndpointConfig { early_data, connection: connection(), ..config(2, Clients::Any) }
 }
 
-fn request() -> Connect {
+fn request() -> ConnectRequest {
     let early_data = EarlyData::new(REQUEST).map(EarlyData::finished);
     let server_key = ServerKey::Is(*key(2).public());
-    Connect { early_data, connection: connection(), ..wish(SERVER, server_key) }
+    ConnectRequest { early_data, connection: connection(), ..wish(SERVER, server_key) }
 }
 
 impl World {
@@ -52,7 +52,7 @@ impl World {
         World::served_by(seed, server(true))
     }
     fn served_by(seed: u64, config: EndpointConfig) -> World {
-        let mut net = Net::new(seed);
+        let mut net = StubNetwork::new(seed);
         *net.at(SERVER) = Connections::new(config, random(2 * seed));
         let mut world = World {
             net,
@@ -255,7 +255,7 @@ fn what_was_refused_is_used_up() {
 fn without_a_key_or_a_permission_nothing_goes_early() {
     let mut world = World::acquainted(5);
     let now = world.net.now;
-    let anybody = Connect { server_key: ServerKey::Any, ..request() };
+    let anybody = ConnectRequest { server_key: ServerKey::Any, ..request() };
     world.net.at(CLIENT).connect(now, anybody).unwrap();
     world.run(0.2);
     assert_eq!(world.kinds(), [0x83, 0x84, 0x85]);
@@ -328,7 +328,7 @@ fn an_old_server_is_spoken_to_as_ever() {
 fn an_old_client_uses_the_token_as_ever() {
     let mut world = World::acquainted(51);
     let now = world.net.now;
-    let plain = Connect { early_data: None, ..request() };
+    let plain = ConnectRequest { early_data: None, ..request() };
     let handle = world.net.at(CLIENT).connect(now, plain).unwrap();
     world.run(1.0);
     assert_eq!(world.kinds(), [0x83, 0x84, 0x85]);
@@ -347,7 +347,8 @@ fn a_client_that_moved_has_a_token_for_its_new_address() {
     let at = elsewhere.to_string();
     world.net.at(&at).connection(handle).unwrap().on_local_address_change();
     world.run(2.0);
-    let moved = |e: &(SocketAddr, Handle, Event)| e.2 == Event::Moved(elsewhere);
+    let moved =
+        |e: &(SocketAddr, Handle, ConnectionEvent)| e.2 == ConnectionEvent::Moved(elsewhere);
     assert!(world.net.events.iter().any(moved));
     let now = world.net.now;
     world.net.at(&at).close(now, handle, 0, "");

@@ -16,7 +16,7 @@ const MAX_SHOWN_TIMES: f64 = 3.0;
 
 /// Bytes of a slot: sent in it; of these, arrived; and acknowledged in it.
 #[derive(Clone, Copy, Default, Debug)]
-struct Slot {
+struct HistorySlot {
     sent: u32,
     arrived: u32,
     acknowledged: u32,
@@ -43,9 +43,9 @@ impl Most {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(super) struct SendHistory {
     length: Duration,
-    slots: [Slot; SLOTS],
+    slots: [HistorySlot; SLOTS],
     /// The present slot's number, when it ends, and the bytes sent in the last slots of each scale.
     current: u64,
     ends: Time,
@@ -57,12 +57,12 @@ pub(super) struct History {
     period: Time,
 }
 
-impl History {
+impl SendHistory {
     /// `length` is that of a slot.
-    pub fn new(length: Duration) -> History {
-        History {
+    pub fn new(length: Duration) -> SendHistory {
+        SendHistory {
             length,
-            slots: [Slot::default(); SLOTS],
+            slots: [HistorySlot::default(); SLOTS],
             current: 0,
             ends: Time::ZERO,
             recent: [0; SCALES.len()],
@@ -78,7 +78,7 @@ impl History {
     pub fn change(&mut self, now: Time, length: Duration) {
         let part = length.as_secs_f64() / self.length.as_secs_f64();
         let most = self.most.map(|period| period.map(|most| most.mul(part)));
-        *self = History { most, period: self.period, ..History::new(length) };
+        *self = SendHistory { most, period: self.period, ..SendHistory::new(length) };
         self.begin(self.number(now));
     }
     fn begin(&mut self, number: u64) {
@@ -91,11 +91,11 @@ impl History {
         at.as_nanos() / self.length.as_nanos().max(1)
     }
     #[inline]
-    fn slot_mut(&mut self, number: u64) -> &mut Slot {
+    fn slot_mut(&mut self, number: u64) -> &mut HistorySlot {
         &mut self.slots[number as usize % SLOTS]
     }
     /// Sum over the `n` slots up to `last`.
-    fn sum(&self, last: u64, n: usize, part: impl Fn(&Slot) -> u32) -> u64 {
+    fn sum(&self, last: u64, n: usize, part: impl Fn(&HistorySlot) -> u32) -> u64 {
         let first = (last + 1).saturating_sub(n as u64);
         (first..=last).map(|i| u64::from(part(&self.slots[i as usize % SLOTS]))).sum()
     }
@@ -111,7 +111,7 @@ impl History {
         let number = self.number(now);
         let passed = (number - self.current).min(SLOTS as u64);
         for n in number + 1 - passed..=number {
-            *self.slot_mut(n) = Slot::default();
+            *self.slot_mut(n) = HistorySlot::default();
         }
         self.begin(number);
         self.recent = SCALES.map(|n| self.sum(number, n, |s| s.sent));

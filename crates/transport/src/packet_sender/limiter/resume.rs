@@ -8,7 +8,7 @@ use narrows_base::{Duration, Time};
 
 /// State of the flight.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-enum Phase {
+enum ResumePhase {
     /// No stored rate is in use, or it is validated (section 3.6).
     #[default]
     Normal,
@@ -25,7 +25,7 @@ enum Phase {
 /// A stored rate in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resume {
-    phase: Phase,
+    phase: ResumePhase,
     /// Stored share of losses without congestion.
     loss: f64,
     /// Packets of the flight that were sent and lost, and its bytes that arrived (PipeSize).
@@ -43,37 +43,40 @@ pub(super) fn confirms(stored: Duration, rtt: Duration) -> bool {
 impl Resume {
     /// A stored rate with this share of losses is set.
     pub fn ready(loss: f64) -> Resume {
-        Resume { phase: Phase::Ready, loss, ..Resume::default() }
+        Resume { phase: ResumePhase::Ready, loss, ..Resume::default() }
     }
     /// Whether a stored rate is set or being validated.
     pub fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Ready | Phase::Unvalidated(_) | Phase::Validating(..))
+        matches!(
+            self.phase,
+            ResumePhase::Ready | ResumePhase::Unvalidated(_) | ResumePhase::Validating(..)
+        )
     }
     pub fn is_in_retreat(&self) -> bool {
-        matches!(self.phase, Phase::SafeRetreat(_))
+        matches!(self.phase, ResumePhase::SafeRetreat(_))
     }
     pub fn on_sent(&mut self, now: Time) {
-        if self.phase == Phase::Ready {
-            self.phase = Phase::Unvalidated(now);
+        if self.phase == ResumePhase::Ready {
+            self.phase = ResumePhase::Unvalidated(now);
         }
-        if let Phase::Unvalidated(_) = self.phase {
+        if let ResumePhase::Unvalidated(_) = self.phase {
             self.sent = self.sent.saturating_add(1);
         }
     }
     /// A packet arrived. At the end of a retreat, returns the bytes that may leave: half of the PipeSize.
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u64) -> Option<u64> {
         match self.phase {
-            Phase::Unvalidated(begun) if sent >= begun => {
-                self.phase = Phase::Validating(begun, now);
+            ResumePhase::Unvalidated(begun) if sent >= begun => {
+                self.phase = ResumePhase::Validating(begun, now);
             }
-            Phase::Validating(_, end) if sent >= end => self.phase = Phase::Normal,
-            Phase::SafeRetreat(end) if sent >= end => {
-                self.phase = Phase::Normal;
+            ResumePhase::Validating(_, end) if sent >= end => self.phase = ResumePhase::Normal,
+            ResumePhase::SafeRetreat(end) if sent >= end => {
+                self.phase = ResumePhase::Normal;
                 return Some(self.pipe / 2);
             }
             _ => {}
         }
-        if self.phase != Phase::Normal {
+        if self.phase != ResumePhase::Normal {
             self.pipe += bytes;
         }
         None
@@ -81,10 +84,11 @@ impl Resume {
     /// A packet that left at `sent` is lost. Returns whether the retreat begins: at the first loss, or on a path that was
     /// stored with losses, at more than three standard deviations above that share.
     pub fn on_lost(&mut self, now: Time, sent: Time) -> bool {
-        let (Phase::Unvalidated(begun) | Phase::Validating(begun, _)) = self.phase else {
+        let (ResumePhase::Unvalidated(begun) | ResumePhase::Validating(begun, _)) = self.phase
+        else {
             return false;
         };
-        let end = if let Phase::Validating(_, end) = self.phase { end } else { Time::NEVER };
+        let end = if let ResumePhase::Validating(_, end) = self.phase { end } else { Time::NEVER };
         if sent < begun || sent >= end {
             return false;
         }
@@ -94,9 +98,10 @@ impl Resume {
     }
     /// Packets were marked: congestion. Returns whether the retreat begins.
     pub fn on_marks(&mut self, now: Time) -> bool {
-        let is_unvalidated = matches!(self.phase, Phase::Unvalidated(_) | Phase::Validating(..));
+        let is_unvalidated =
+            matches!(self.phase, ResumePhase::Unvalidated(_) | ResumePhase::Validating(..));
         if is_unvalidated {
-            self.phase = Phase::SafeRetreat(now);
+            self.phase = ResumePhase::SafeRetreat(now);
         }
         is_unvalidated
     }

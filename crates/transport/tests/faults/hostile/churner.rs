@@ -3,7 +3,7 @@
 use super::{Behaviour, MUCH, Said, Traffic, bound_of_a_receiver};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::Peer;
+use narrows_wire::hostile::HostilePeer;
 
 #[derive(Default)]
 pub struct Churner {
@@ -12,14 +12,14 @@ pub struct Churner {
 }
 
 impl Behaviour for Churner {
-    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn opened(&mut self, _now: Time, _peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         self.id = 0;
         Said::new()
     }
-    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn heard(&mut self, now: Time, peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         vec![peer.report(now, 0)]
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+    fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();
         for _ in 0..1 + random.bits() % 8 {
             let (id, data) = (self.id, MUCH.to_be_bytes());

@@ -3,9 +3,9 @@
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::Peer;
+use narrows_wire::hostile::HostilePeer;
 
-/// One kind of forgery per connection, in the upper half of the argument of [`Peer::report`]; the lower half is random.
+/// One kind of forgery per connection, in the upper half of the argument of [`HostilePeer::report`]; the lower half is random.
 pub struct Liar(u8);
 
 impl Liar {
@@ -15,14 +15,14 @@ impl Liar {
 }
 
 impl Behaviour for Liar {
-    fn opened(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+    fn opened(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         self.0 = (random.bits() % 12) as u8;
         requests(now, peer)
     }
-    fn heard(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+    fn heard(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         vec![peer.report(now, self.0 << 4 | (random.bits() & 15) as u8)]
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+    fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         let lie = peer.report(now, self.0 << 4 | (random.bits() & 15) as u8);
         vec![lie, peer.frame(now, &Frame::Ping)]
     }

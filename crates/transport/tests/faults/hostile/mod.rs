@@ -9,8 +9,8 @@ mod stranger;
 
 use super::world::Link;
 use narrows_base::{Duration, RandomKey, Time, random::RandomStream};
-use narrows_wire::hostile::Peer;
-use narrows_wire::packet::{self, Packet};
+use narrows_wire::hostile::HostilePeer;
+use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{
     ClientHandshake, ConnectionId, Frame, Hello, Params, StaticKey, Suite, VERSION,
 };
@@ -36,15 +36,15 @@ pub type Said = Vec<Vec<u8>>;
 /// Behaviour of one kind on a connection. `peer` seals and opens packets.
 pub trait Behaviour {
     /// The connection is open.
-    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn opened(&mut self, _now: Time, _peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
     /// A packet was opened.
-    fn heard(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn heard(&mut self, _now: Time, _peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
     /// Called from time to time.
-    fn turn(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn turn(&mut self, _now: Time, _peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
     /// Packets sent in place of FINISH, for a kind that does not complete handshakes.
@@ -95,7 +95,7 @@ enum Stage {
     Closed,
     Asking([u8; 16]),
     Proving(Box<ClientHandshake>),
-    Open(Box<Peer>),
+    Open(Box<HostilePeer>),
 }
 
 /// A hostile client with its own address.
@@ -184,8 +184,8 @@ impl Hostile {
             }
             return;
         }
-        match (&mut self.stage, Packet::read(bytes)) {
-            (Stage::Asking(nonce), Ok(Packet::SynEcho { nonce: theirs, cookie }))
+        match (&mut self.stage, ParsedPacket::read(bytes)) {
+            (Stage::Asking(nonce), Ok(ParsedPacket::SynEcho { nonce: theirs, cookie }))
                 if theirs == *nonce =>
             {
                 // New keys are free.
@@ -196,7 +196,7 @@ impl Hostile {
                 self.said.push(client.start().to_vec());
                 self.stage = Stage::Proving(Box::new(client));
             }
-            (Stage::Proving(client), Ok(Packet::StartEcho(echo))) => {
+            (Stage::Proving(client), Ok(ParsedPacket::StartEcho(echo))) => {
                 let start = client.start().to_vec();
                 let Ok((keys, finish)) = client.on_start_echo(
                     &echo,
@@ -211,7 +211,7 @@ impl Hostile {
                     return;
                 }
                 self.said.push(finish);
-                let mut peer = Box::new(Peer::new(keys, true));
+                let mut peer = Box::new(HostilePeer::new(keys, true));
                 self.said.extend(self.behaviour.opened(now, &mut peer, &mut self.random));
                 self.stage = Stage::Open(peer);
                 self.traffic.opened += 1;
@@ -253,7 +253,7 @@ fn hello(protocol: &str) -> Hello {
 }
 
 /// Requests on all permitted streams, each for more bytes than exist.
-fn requests(now: Time, peer: &mut Peer) -> Said {
+fn requests(now: Time, peer: &mut HostilePeer) -> Said {
     let mut said = Said::new();
     for id in [0, 4, 8, 12] {
         let data = MUCH.to_be_bytes();

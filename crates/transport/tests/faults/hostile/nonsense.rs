@@ -4,18 +4,18 @@
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::Peer;
+use narrows_wire::hostile::HostilePeer;
 
 pub struct Nonsense;
 
 impl Behaviour for Nonsense {
-    fn opened(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn opened(&mut self, now: Time, peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         requests(now, peer)
     }
-    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn heard(&mut self, now: Time, peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         vec![peer.report(now, 0)]
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+    fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();
         for _ in 0..random.bits() % 8 {
             let arg = random.bits() as u8;

@@ -3,7 +3,7 @@
 use super::{Behaviour, Said, Traffic, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::Peer;
+use narrows_wire::hostile::HostilePeer;
 
 /// Bytes sent per byte received (docs/security.md).
 const MAX_AMPLIFICATION: u64 = 40;
@@ -11,10 +11,10 @@ const MAX_AMPLIFICATION: u64 = 40;
 pub struct Silent;
 
 impl Behaviour for Silent {
-    fn opened(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
+    fn opened(&mut self, now: Time, peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
         requests(now, peer)
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+    fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         match random.bits() % 20 {
             0 => vec![peer.frame(now, &Frame::Ping)],
             1 => vec![peer.frame(now, &Frame::MaxData(1 << 41))],

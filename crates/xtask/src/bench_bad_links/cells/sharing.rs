@@ -1,18 +1,18 @@
 //! Several flows on one link: beside other protocols, beside one's own, one later or farther than the other.
 
-use super::super::figure::Figure;
+use super::super::figure::GoalFigure;
 use super::Goal::{AsEqual, AtLeast, AtMost, Between, OfBest, OfLeast};
-use super::{CUBIC, Cell, cell};
+use super::{BadLinkCell, CUBIC, cell};
 use narrows_base::Duration;
 
-pub(super) fn sharing() -> Vec<Cell> {
+pub(super) fn sharing() -> Vec<BadLinkCell> {
     let mut cells = Vec::new();
     for other in ["reno-1990", "reno", "cubic", "bbr"] {
         for (rate, delay, link) in [("10Mbit/s", "20ms", "10M"), ("50Mbit/s", "40ms", "50M")] {
             for n in [1, 4] {
                 for buffer in ["0.5bdp", "1bdp", "2bdp", "4bdp"] {
                     let least = if other == "bbr" { 0.3 } else { 0.4 };
-                    let goals = vec![Between(Figure::Theta, least, 0.6)];
+                    let goals = vec![Between(GoalFigure::Theta, least, 0.6)];
                     let name = format!("{n}+{n} {other}, {link}, {buffer}");
                     let spec = format!("{rate},{delay},queue={buffer}");
                     let c = cell("sharing", name, &spec, goals)
@@ -34,7 +34,7 @@ pub(super) fn sharing() -> Vec<Cell> {
                 "cubic" => &["cubic"],
                 _ => &["bbr"],
             };
-            let goals = vec![OfBest(Figure::Others, 0.9, itself)];
+            let goals = vec![OfBest(GoalFigure::Others, 0.9, itself)];
             let c = cell("sharing", format!("{other}, loss {loss}"), &spec, goals)
                 .against(format!("{other}:1"))
                 .seconds(60)
@@ -54,14 +54,14 @@ pub(super) fn sharing() -> Vec<Cell> {
     cells
 }
 
-pub(super) fn several() -> Vec<Cell> {
+pub(super) fn several() -> Vec<BadLinkCell> {
     let link = "20Mbit/s,25ms,queue=125kB";
     let mut cells = Vec::new();
     for n in [2, 4] {
         let goals = vec![
-            AtLeast(Figure::Jain, 0.98),
-            AtMost(Figure::Queue, 15.0),
-            AtLeast(Figure::Rate, 0.9),
+            AtLeast(GoalFigure::Jain, 0.98),
+            AtMost(GoalFigure::Queue, 15.0),
+            AtLeast(GoalFigure::Rate, 0.9),
         ];
         let c = cell("several", format!("{n} flows, 20 Mbit/s"), link, goals).flows(n);
         cells.push(c.seconds(60).from(5).quick());
@@ -72,7 +72,7 @@ pub(super) fn several() -> Vec<Cell> {
             "several",
             format!("{n} flows, 100 Mbit/s"),
             wide,
-            vec![AtMost(Figure::Dropped, 0.02)],
+            vec![AtMost(GoalFigure::Dropped, 0.02)],
         );
         cells.push(c.flows(n).seconds(30).quick_if(n == 30));
     }
@@ -81,21 +81,21 @@ pub(super) fn several() -> Vec<Cell> {
         "several",
         "30 flows, a quarter of the buffer",
         quarter,
-        vec![OfLeast(Figure::Dropped, 1.0, CUBIC)],
+        vec![OfLeast(GoalFigure::Dropped, 1.0, CUBIC)],
     );
     cells.push(c.flows(30).seconds(30));
     cells
 }
 
 /// Half of an equal share from the fifth to the tenth second after the start.
-pub(super) fn late_comers() -> Vec<Cell> {
+pub(super) fn late_comers() -> Vec<BadLinkCell> {
     let mut cells = Vec::new();
     for (link, rate) in [("20Mbit/s,25ms,queue=1bdp", "20M"), ("100Mbit/s,50ms,queue=1bdp", "100M")]
     {
         for before in [1, 4] {
             let least = 0.5 / (before + 1) as f64;
-            let goals = || vec![AtLeast(Figure::Theta, least)];
-            let late = |c: Cell| {
+            let goals = || vec![AtLeast(GoalFigure::Theta, least)];
+            let late = |c: BadLinkCell| {
                 let mut c = c.flows(before).seconds(30).from(25);
                 c.neighbour.start = Duration::from_secs(20);
                 c
@@ -105,7 +105,7 @@ pub(super) fn late_comers() -> Vec<Cell> {
         }
         // The other way round: the protocol under test is the late one.
         for other in ["reno", "cubic", "bbr"] {
-            let goals = vec![AtMost(Figure::Theta, 0.75)];
+            let goals = vec![AtMost(GoalFigure::Theta, 0.75)];
             let name = format!("late beside {other}, {rate}");
             let mut c = cell("late comers", name, link, goals).against(format!("{other}:1"));
             c.start = Duration::from_secs(20);
@@ -116,13 +116,13 @@ pub(super) fn late_comers() -> Vec<Cell> {
 }
 
 /// A flow of 20 ms beside one of 100 ms has at most three times its rate.
-pub(super) fn round_trips() -> Vec<Cell> {
+pub(super) fn round_trips() -> Vec<BadLinkCell> {
     let mut cells = Vec::new();
     // Products of the shorter and of the longer round trip.
     for (queue, what) in [("50kB", "of 20 ms"), ("250kB", "of 100 ms")] {
         let link = format!("20Mbit/s,10ms,queue={queue}");
         let name = format!("20 beside 100 ms, a product {what}");
-        let goals = vec![AtLeast(Figure::Theta, 0.25)];
+        let goals = vec![AtLeast(GoalFigure::Theta, 0.25)];
         let mut c = cell("round trips", name, &link, goals).beside_itself(1);
         c.neighbour.access = Some("1Gbit/s/40ms");
         cells.push(c.seconds(60).from(20));

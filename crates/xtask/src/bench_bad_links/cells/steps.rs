@@ -1,19 +1,19 @@
 //! Links that change while they are used.
 
-use super::super::figure::Figure;
+use super::super::figure::GoalFigure;
 use super::Goal::{AtMost, OfBest, OfLeast};
-use super::{Cell, RIVALS, cell};
+use super::{BadLinkCell, RIVALS, cell};
 use narrows_base::{Duration, Rate};
-use narrows_link::Change;
+use narrows_link::LinkChange;
 
-pub(super) fn steps() -> Result<Vec<Cell>, String> {
-    let rate = |mbps: f64| Change::Rate(Rate::from_bps_f64(mbps * 1e6));
-    let delay = |ms: u64| Change::Delay(Duration::from_millis(ms));
+pub(super) fn steps() -> Result<Vec<BadLinkCell>, String> {
+    let rate = |mbps: f64| LinkChange::Rate(Rate::from_bps_f64(mbps * 1e6));
+    let delay = |ms: u64| LinkChange::Delay(Duration::from_millis(ms));
     let link = "20Mbit/s,25ms,queue=125kB";
     // Ten round trips, and no less than a second.
-    let recovered = |base_rtt_s: f64| AtMost(Figure::Recovered, (10.0 * base_rtt_s).max(1.0));
+    let recovered = |base_rtt_s: f64| AtMost(GoalFigure::Recovered, (10.0 * base_rtt_s).max(1.0));
     // The packets in flight after a step by a factor of ten must drain: 9 base round trips at least.
-    let drained = |base_rtt_s: f64| AtMost(Figure::Drained, 13.0 * base_rtt_s);
+    let drained = |base_rtt_s: f64| AtMost(GoalFigure::Drained, 13.0 * base_rtt_s);
     let mut cells = vec![
         cell("steps", "20 to 2 Mbit/s", link, vec![drained(0.05)])
             .change(10.0, rate(2.0))
@@ -47,7 +47,7 @@ pub(super) fn steps() -> Result<Vec<Cell>, String> {
         let (plus, text) = (if link.contains("loss=") { "+" } else { ",loss=" }, "outage(at=10s");
         let link = format!("{link}{plus}{text},for={for_s}s),reverse-loss={text},for={for_s}s)");
         let end = 10.0 + for_s;
-        let goals = vec![AtMost(Figure::Resumed, 2.1), recovered(base_rtt_s)];
+        let goals = vec![AtMost(GoalFigure::Resumed, 2.1), recovered(base_rtt_s)];
         cell("steps", name, &link, goals).seconds(end as u64 + 15).step(end, 20e6, base_rtt_s)
     };
     for seconds in [1, 5, 20] {
@@ -64,7 +64,7 @@ pub(super) fn steps() -> Result<Vec<Cell>, String> {
     cells.push(slower.change(10.5, rate(2.0)).step(11.0, 2e6, 0.05));
     // Packets in flight are held for this time and then delivered at once, as in a base station's hand-over.
     for (seconds, base_rtt_s) in [(1.0, 0.05), (3.0, 0.05)] {
-        let held = Change::Delay(Duration::from_secs_f64(seconds));
+        let held = LinkChange::Delay(Duration::from_secs_f64(seconds));
         let goals = vec![recovered(base_rtt_s)];
         let c = cell("steps", format!("a stall of {seconds} s, nothing lost"), link, goals)
             .change(10.0, held)
@@ -78,7 +78,10 @@ pub(super) fn steps() -> Result<Vec<Cell>, String> {
         "steps",
         "walk from 0.5 to 20 Mbit/s",
         "6Mbit/s,25ms,queue=500kB",
-        vec![OfBest(Figure::Goodput, 0.85, RIVALS), OfLeast(Figure::Rtt, 1.5, &["rrtp+stpd"])],
+        vec![
+            OfBest(GoalFigure::Goodput, 0.85, RIVALS),
+            OfLeast(GoalFigure::Rtt, 1.5, &["rrtp+stpd"]),
+        ],
     )
     .seconds(60)
     .quick();
