@@ -26,7 +26,7 @@
 //! Known limits:
 //! - Behind a queue of one to six packets, or where delays jitter, most losses of a shared queue count as the link's.
 //!   Flows that back off at losses starve there.
-//! - Beside BBR it gets a tenth to a third of the link.
+//! - Beside BBR it gets 4% to 37% of the link.
 //! - Without a hint, a transfer over a clean path takes 4 to 7 round trips longer than its transmission (docs/rrtp.md,
 //!   *How much may leave*).
 

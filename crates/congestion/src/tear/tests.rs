@@ -5,14 +5,12 @@ use crate::{Arrival, Feedback, find};
 use narrows_base::{Duration, Spec, Time};
 use proptest::prelude::*;
 
-const SPECS: [&str; 8] = [
+const SPECS: [&str; 6] = [
     "tear",
     "tear(weights=shifts,discount=off,yield=off,ssthresh=2)",
     "tear(ssthresh=1000000000)",
     "tear-wireless",
     "tear-wireless(thresholds=fixed)",
-    "tear-paper",
-    "tear-wireless-paper",
     "tear-wireless(thresholds=fixed,r1=60s,r2=1ms,weights=tear)",
 ];
 
