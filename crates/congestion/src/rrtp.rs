@@ -242,7 +242,7 @@ impl Controller for Rrtp {
             self.on_round(ack, &view);
         }
         if let Policy::Startup(startup) = &self.policy
-            && let Some(bandwidth) = startup.within_round(&self.path, ack.now.as_secs_f64())
+            && let Some(bandwidth) = startup.within_round(&self.path)
         {
             self.end_startup(bandwidth);
         }

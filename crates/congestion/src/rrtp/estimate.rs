@@ -204,11 +204,11 @@ impl PathModel {
     }
 
     /// Largest rate of the current round in packets per second, including packets that the link lost. `None` before
-    /// half a base RTT of the round has passed at `now`, or if a queueing delay in it was at most `queue`; seconds.
-    pub fn rate_so_far(&self, queue: f64, now: f64) -> Option<f64> {
-        let (shortest, rate) = self.current.so_far();
-        let is_half = now - self.current.began >= self.base().unwrap_or(0.0) / 2.0;
-        (is_half && shortest > queue).then(|| rate / (1.0 - self.loss.link()))
+    /// [`DELAY_SAMPLES`] acknowledgements, or if not all of them had a longer queueing delay than `queue` seconds.
+    pub fn rate_so_far(&self, queue: f64) -> Option<f64> {
+        let (acknowledgements, shortest, rate) = self.current.so_far();
+        (acknowledgements >= DELAY_SAMPLES && shortest > queue)
+            .then(|| rate / (1.0 - self.loss.link()))
     }
 
     fn delays(&mut self, ack: &Ack, now: f64) {

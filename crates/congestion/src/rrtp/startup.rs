@@ -69,8 +69,8 @@ impl Startup {
 
     /// The bandwidth in packets per second, if the acknowledgements of this round so far end the startup (RFC 9406
     /// section 4.2).
-    pub fn within_round(&self, path: &PathModel, now: f64) -> Option<f64> {
-        let rate = path.rate_so_far(Startup::queue_limit(path), now).filter(|_| !self.is_first)?;
+    pub fn within_round(&self, path: &PathModel) -> Option<f64> {
+        let rate = path.rate_so_far(Startup::queue_limit(path)).filter(|_| !self.is_first)?;
         Some(rate.max(self.best))
     }
 

@@ -152,7 +152,7 @@ impl<P: Default> PacketSender<P> {
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
             if !self.feed.keeps_own_timer() {
                 self.force = if early { Force::ShortProbe } else { Force::All };
-                self.second_probe = probes == MAX_PROBES;
+                self.second_probe = !early && probes == MAX_PROBES;
             } else if silent {
                 self.force = Force::All;
             }

@@ -212,11 +212,11 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "within-round",
         "a queue ends the startup within a round",
-        (0, 17),
+        (1, 18),
         &[(
             "mod.rs",
-            "startup.within_round(&self.path, ack.now.as_secs_f64())",
-            "startup.within_round(&self.path, 0.0).filter(|_| false)",
+            "startup.within_round(&self.path)",
+            "startup.within_round(&self.path).filter(|_| false)",
         )],
     ),
     one(

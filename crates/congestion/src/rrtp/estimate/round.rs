@@ -48,9 +48,9 @@ pub struct OpenRound {
 }
 
 impl OpenRound {
-    /// The shortest queueing delay so far (seconds), and the largest rate (packets per second).
-    pub fn so_far(&self) -> (f64, f64) {
-        (self.min, self.rate)
+    /// Number of acknowledgements, their shortest queueing delay (seconds), and the largest rate (packets per second).
+    pub fn so_far(&self) -> (f64, f64, f64) {
+        (self.sums[0], self.min, self.rate)
     }
     /// The round that follows; `now` in seconds.
     pub fn next(&self, now: f64) -> OpenRound {
