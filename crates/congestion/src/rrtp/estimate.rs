@@ -256,7 +256,7 @@ impl PathModel {
             queued: round.queue_min > self.noise(),
             dropped: self.loss.exceeds(round.packets(), round.lost),
             unexplained,
-            empty: round.queue_mean <= EMPTY_QUEUE * self.longest_queue(),
+            empty: round.queue_mean <= EMPTY_QUEUE * self.longest_queue().max(self.noise()),
         })
     }
 

@@ -52,10 +52,10 @@ pub struct Options {
     ///
     /// ```
     /// # use narrows_net::Options;
-    /// use narrows_transport::endpoint::{Decision, ClientFilter, Incoming};
+    /// use narrows_transport::endpoint::{Decision, ClientFilter, IncomingClient};
     ///
     /// # fn closed_on_sundays(mut options: Options, is_sunday: fn() -> bool) -> Options {
-    /// options.filter = ClientFilter::new(move |client: &Incoming<'_>| match is_sunday() {
+    /// options.filter = ClientFilter::new(move |client: &IncomingClient<'_>| match is_sunday() {
     ///     true if client.remote.ip().is_loopback() => Decision::Accept,
     ///     true => Decision::Refuse("closed on Sundays".into()),
     ///     false => Decision::Accept,
