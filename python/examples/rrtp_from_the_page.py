@@ -8,7 +8,7 @@ from math import inf, isfinite, log, sqrt
 from types import SimpleNamespace
 
 FIRST_FLIGHT, MIN_WINDOW, TRAIN = 10, 3, 4
-STARTUP_QUEUE, PLATEAU_ROUNDS = 1 / 8, 3
+STARTUP_QUEUE, DELAY_SAMPLES, PLATEAU_ROUNDS = 1 / 8, 8, 3
 BASE_SECONDS, BASE_ROUNDS = 30, 120
 SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
 MEMORY, ENOUGH = 1000, 24
@@ -160,7 +160,7 @@ class Estimates:
         v.dropped = self.exceeds(v.packets, v.lost)
         v.queued = v.queue_min > self.noise
         v.saturated = v.queued or v.dropped
-        v.empty = v.queue_mean <= EMPTY_QUEUE * self.max_queue
+        v.empty = v.queue_mean <= EMPTY_QUEUE * max(self.max_queue, self.noise)
         v.follows = v.gain > 1 and v.rate > v.bandwidth * (1 + FOLLOWS * (v.gain - 1))
         return v
 
@@ -297,10 +297,9 @@ class Startup:
             return Alone(self.e, v.rate)
         return Alone(self.e, self.best) if self.stale >= PLATEAU_ROUNDS else None
 
-    def check(self, now):
+    def check(self):
         r = self.e.round
-        early = now - r.begin < self.e.base / 2
-        if self.first_flight or early or r.queue_min <= self.queue_limit:
+        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
             return None
         return Alone(self.e, max(r.sample / (1 - self.e.link), self.best))
 
@@ -446,7 +445,7 @@ class FromThePage:
             elif not is_startup and (self.sum > THRESHOLD or self.hidden):
                 self.decide(v, ack)
         if isinstance(self.policy, Startup):
-            following = self.policy.check(ack.now)
+            following = self.policy.check()
             if following:
                 self.begin(following)
         self.set_limits()

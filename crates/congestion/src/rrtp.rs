@@ -210,10 +210,11 @@ impl Rrtp {
             }
             Policy::Competitive(competitive) => {
                 competitive.on_round(&self.path);
-                if self.path.jitters() {
-                    self.begin_alone(PolicyReason::Jitter);
-                } else if self.evidence.refutes() {
-                    self.begin_alone(PolicyReason::QueueIsOwn);
+                let jitters = self.path.jitters();
+                if jitters || self.evidence.refutes() {
+                    let reason =
+                        if jitters { PolicyReason::Jitter } else { PolicyReason::QueueIsOwn };
+                    self.begin_alone(reason);
                 }
             }
         }

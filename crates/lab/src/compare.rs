@@ -26,9 +26,9 @@ use std::path::Path;
 ///
 /// ```
 /// use narrows_base::Duration;
-/// use narrows_lab::collect::{About, collect};
+/// use narrows_lab::collect::{OutcomeMetadata, collect};
 /// use narrows_lab::compare::Question;
-/// use narrows_lab::execute::{Control, execute};
+/// use narrows_lab::execute::{RunControl, execute};
 /// use narrows_lab::recommendation::Aim;
 /// use narrows_scenario::Plan;
 /// use std::path::Path;
@@ -43,9 +43,9 @@ use std::path::Path;
 /// };
 /// let (scenario, link) = question.scenario(Path::new("."))?;
 /// let plan = Plan::new(scenario)?;
-/// let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+/// let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
 /// let runs = execute(&plan, &control)?;
-/// let about = About {
+/// let about = OutcomeMetadata {
 ///     command: "compare",
 ///     command_line: String::new(),
 ///     link: link.to_string(),
