@@ -128,7 +128,7 @@ impl TcpSession {
         }
         let why = match last.as_ref().map(io::Error::kind) {
             Some(io::ErrorKind::ConnectionRefused) => {
-                "nobody listens there; is narrows serve running, with this port?"
+                "no server listens there; is narrows serve running, with this port?"
             }
             Some(io::ErrorKind::TimedOut) => "no answer; is the address right and the way open?",
             Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {

@@ -64,7 +64,7 @@ fn who_is_not_there_no_server_or_of_another_version_is_named() {
     let gone = free.local_addr().unwrap();
     drop(free);
     let e = list(&session(gone, None, anybody()).unwrap(), &CleanPath::root()).unwrap_err();
-    assert!(e.kind == ErrorKind::Unreachable && e.line.contains("nobody listens"), "{e}");
+    assert!(e.kind == ErrorKind::Unreachable && e.line.contains("no server listens"), "{e}");
     for (answer, kind, hint) in [
         (&b"HTTP/1.1 400"[..], ErrorKind::Unreachable, "no narrows server"),
         (b"", ErrorKind::Unreachable, "hung up"),

@@ -119,7 +119,7 @@ fn no_train_is_refused_at_any_rate_and_delay() {
     }
 }
 
-/// A path whose rate changes every second, by its trace. The recording carries as much, second by second, to 5%.
+/// The rate of the path changes every second, by a trace. In each second, the recording carries as much within 5%.
 #[test]
 fn a_recorded_path_has_the_rate_of_the_path() {
     let rates = [6.0, 2.0, 9.0, 4.0, 1.0, 7.0, 3.0];

@@ -260,7 +260,7 @@ pub struct Opener {
     forged: u64,
 }
 
-/// Number and content of a packet whose seal was valid.
+/// Number and content of a packet with a valid seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OpenedPacket<'p> {

@@ -226,7 +226,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         assert_eq!(std::fs::read_dir(&client).unwrap().count(), before, "{args:?}");
     }
     for (args, hint) in [
-        (&["get", "tcp://127.0.0.1:1/f"][..], "nobody listens"),
+        (&["get", "tcp://127.0.0.1:1/f"][..], "no server listens"),
         (&["get", "tcp://127.0.0.1:1/f", "-o", "no/f"], "no such"),
         (&["put", "gone", "tcp://127.0.0.1:1/f"], "gone: no such"),
         (&["serve", "gone", "--protocol", "rrtp+cubic"], "gone: no such"),

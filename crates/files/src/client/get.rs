@@ -118,7 +118,9 @@ impl WantedFile {
             {
                 (start, size)
             }
-            FileFrame::Begin { .. } => return Err(Error::protocol("a beginning nobody asked for")),
+            FileFrame::Begin { .. } => {
+                return Err(Error::protocol("a beginning without a request"));
+            }
             _ => return Err(Error::protocol("an unexpected answer")),
         };
         let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };

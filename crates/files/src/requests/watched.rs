@@ -1,5 +1,5 @@
-//! A stream that reports its traffic to its slot, keeps to its client's rate, and whose reads and writes fail when the
-//! slot is revoked.
+//! A stream that reports its traffic to its slot and keeps to its client's rate. Its reads and writes fail when the slot
+//! is revoked.
 
 use super::SlotView;
 use crate::stream::{FileStream, Output};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The caps of clients with requests, and of those whose last bytes still count.
+/// The caps of clients with requests. A cap stays until its last bytes have passed.
 #[derive(Default)]
 pub(super) struct Caps(Mutex<CapsState>);
 

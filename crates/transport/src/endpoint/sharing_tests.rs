@@ -9,6 +9,12 @@ use narrows_base::{Duration, Time};
 use narrows_wire::packet::ParsedPacket;
 use std::net::SocketAddr;
 
+/// Connections with a complete handshake.
+fn connected(net: &StubNetwork<StubConnection>) -> Vec<Handle> {
+    let complete = net.events.iter().filter(|e| matches!(e.2, ConnectionEvent::Connected(_)));
+    complete.map(|e| e.1).collect()
+}
+
 /// Ten seconds of 70 connections per second from one address, each with its own key, as in an attack that once excluded
 /// all other clients. Active clients keep their connections. New clients at other addresses, and at the attacker's,
 /// connect as fast as usual. The server stays within its limits.
@@ -85,13 +91,7 @@ fn connections_that_trickle_give_way_to_a_neighbour() {
         attackers.connect(&mut net, from, 100 + n).expect("there is room");
     }
     for _ in 0..30 {
-        let all: Vec<Handle> = net
-            .events
-            .iter()
-            .filter(|e| matches!(e.2, ConnectionEvent::Connected(_)))
-            .map(|e| e.1)
-            .collect();
-        for handle in all {
+        for handle in connected(&net) {
             net.at(SERVER).connection(handle).unwrap().moved += 10;
         }
         net.run_for(0.5);
@@ -221,10 +221,8 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
 
 /// Makes all connections of the server move data: `bytes` for each client address.
 fn move_data(net: &mut StubNetwork<StubConnection>, bytes: impl Fn(SocketAddr) -> u64) {
-    let connected = net.events.iter().filter(|e| matches!(e.2, ConnectionEvent::Connected(_)));
-    let all: Vec<Handle> = connected.map(|e| e.1).collect();
     let now = net.now;
-    for handle in all {
+    for handle in connected(net) {
         let endpoint = net.at(SERVER);
         if let Some(c) = endpoint.connection(handle) {
             c.moved += bytes(c.remote);
@@ -350,14 +348,8 @@ fn listed_keys_keep_a_quarter_of_the_places() {
         let from = attackers.place(&format!("10.0.0.{n}"));
         attackers.connect(&mut net, from, 100 + n as u8).expect("strangers are let in");
         // They move data, so that none gives way.
-        let all: Vec<Handle> = net
-            .events
-            .iter()
-            .filter(|e| matches!(e.2, ConnectionEvent::Connected(_)))
-            .map(|e| e.1)
-            .collect();
         let now = net.now;
-        for handle in all.into_iter().skip(2) {
+        for handle in connected(&net).into_iter().skip(2) {
             if let Some(c) = net.at(SERVER).connection(handle) {
                 c.moved += 9000;
                 net.at(SERVER).facts(now, handle);

@@ -31,7 +31,7 @@ pub(super) struct OutgoingPackets<T> {
 struct CarriedFlow<T> {
     connection: Connection,
     flow: UdpFlow<T>,
-    /// The client whose rate holds, at the far side.
+    /// The client with this rate, at the far side.
     client: Option<Arc<ClientUsage>>,
 }
 
