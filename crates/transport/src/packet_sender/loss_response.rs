@@ -8,11 +8,17 @@ use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::random::{mix, unit};
 use narrows_base::{Duration, Time};
 
-/// Packets per PTO, at most (RFC 9002 section 6.2.4), after `UNANSWERED` PTOs without an answer. If a link loses in
-/// bursts, each lost probe doubles the outage. Before that one packet suffices: if many flows share a full queue, a
-/// second one only adds losses.
-const MAX_PROBES: usize = 2;
-const UNANSWERED: u32 = 2;
+/// Packets per PTO, at most: an initial window (RFC 6928).
+const MAX_PROBES: usize = 10;
+
+/// Packets that leave at a PTO after `unanswered` others: 1, 1, 2, 4 and so on. From the second on, number and interval
+/// double together, so the probe rate is constant until the number is an initial window. RFC 9002 section 6.2.4
+/// permits two, but then a link that loses in bursts of packets needs many intervals to pass one: with 5% lost in
+/// bursts of 16, the worst of 20 seeds had 0.23 of the link with two and has 0.67 with ten. More than one packet at the
+/// first PTOs would only add losses where many flows share a full queue.
+fn probes(unanswered: u32) -> usize {
+    MAX_PROBES.min(1 << unanswered.saturating_sub(1).min(4))
+}
 
 impl<P: Default> PacketSender<P> {
     /// The PTO without back-off (RFC 9002 section 6.2.1).
@@ -137,7 +143,7 @@ impl<P: Default> PacketSender<P> {
             let early = self.loss.is_probe_early(&self.ledger, &self.path);
             // If the path has never acknowledged a packet, its address may be spoofed, so one probe is enough.
             let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
-            let probes = if proven && self.loss.pto_count() >= UNANSWERED { MAX_PROBES } else { 1 };
+            let probes = if proven { probes(self.loss.pto_count()) } else { 1 };
             self.loss.on_pto();
             if !early && source.is_empty() {
                 let carried = self.ledger.missing().filter(|p| source.lost(&p.payload));
@@ -152,7 +158,7 @@ impl<P: Default> PacketSender<P> {
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
             if !self.feed.keeps_own_timer() {
                 self.force = if early { Force::ShortProbe } else { Force::All };
-                self.second_probe = !early && probes == MAX_PROBES;
+                self.further_probes = if early { 0 } else { probes - 1 };
             } else if silent {
                 self.force = Force::All;
             }

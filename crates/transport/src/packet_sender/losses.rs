@@ -5,10 +5,10 @@
 //!   time is longer: see `reordering`. The outcome of a packet is passed on as soon as all lower outcomes are known, so
 //!   the lowest packet of unknown outcome is always unacknowledged.
 //! - If no packet is received for SRTT + 4 RTTVAR + max_ack_delay, doubled each time, one packet is sent beyond the
-//!   window, from the third time on two. It carries lost data, or new data, or the oldest data in flight again (6.2).
-//!   On a path that has acknowledged a packet, one is sent every 2 s at least, so that an outage's end is detected
-//!   soon. Those that RFC 9002's back-off would not permit yet are short and carry no data. A controller with a timer
-//!   of its own is overruled only if no packet was sent for 2 s.
+//!   window, from the third time on 2, 4, 8 and at most 10. They carry lost data, or new data, or the oldest data in
+//!   flight again (6.2). On a path that has acknowledged a packet, one is sent every 2 s at least, so that an outage's
+//!   end is detected soon. Those that RFC 9002's back-off would not permit yet are short and carry no data. A controller
+//!   with a timer of its own is overruled only if no packet was sent for 2 s.
 //! - The loss of a packet sent after the last reduction begins a recovery; it ends when the outcome of every packet
 //!   sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it is lost. The latter does not
 //!   begin another recovery, since that packet met the queue that caused the first loss.

@@ -128,8 +128,8 @@ pub struct PacketSender<P> {
     counters: Counters,
     /// The limits that do not apply to the next packet.
     force: Force,
-    /// A second probe follows the next packet.
-    second_probe: bool,
+    /// Probes that follow the next packet.
+    further_probes: usize,
 }
 
 impl<P: Default> PacketSender<P> {
@@ -152,7 +152,7 @@ impl<P: Default> PacketSender<P> {
             feed: CcFeed::new(controller),
             counters: Counters::default(),
             force: Force::Nothing,
-            second_probe: false,
+            further_probes: 0,
         }
     }
 
@@ -279,7 +279,7 @@ impl<P: Default> PacketSender<P> {
     /// Makes the pending probe a short one.
     pub fn shorten_probe(&mut self) {
         if self.force == Force::All {
-            (self.force, self.second_probe) = (Force::ShortProbe, false);
+            (self.force, self.further_probes) = (Force::ShortProbe, 0);
         }
     }
     /// Whether the next packet must have at most [`SHORT_PROBE_BYTES`] and carry no data: the path may be gone, and RFC
@@ -340,8 +340,9 @@ impl<P: Default> PacketSender<P> {
         self.limiter.on_sent(now, bytes);
         self.path.on_sent(bytes as u16);
         self.loss.on_sent(now);
-        if !std::mem::take(&mut self.second_probe) {
-            self.force = Force::Nothing;
+        match self.further_probes.checked_sub(1) {
+            Some(further) => self.further_probes = further,
+            None => self.force = Force::Nothing,
         }
         self.counters.retransmissions += u64::from(again);
         if self.ledger.is_full() {
