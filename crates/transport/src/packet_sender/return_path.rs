@@ -8,7 +8,8 @@
 //! assumed there if even the smallest of a round trip exceeds the smallest ever by a 16th of the base RTT. That must
 //! hold for two round trips in a row, or for one with many reports. It may be a queue of our own reports on a slow
 //! return path, or of cross traffic. The present report rate is then the most that the return path carries, so a
-//! spacing twelve times as long leaves the reports a twelfth of it. One report per base RTT is always allowed. After
+//! spacing thirteen times as long leaves the reports a tenth of it. While reports still arrive at less than half of the
+//! requested spacing, it does not grow further. One report per base RTT is always allowed. After
 //! some time without such a queue the spacing is halved each second; this time doubles whenever the queue comes back.
 //!
 //! If the queue is full of cross traffic (most often the acknowledgements of TCP downloads), it drops most reports, and
@@ -34,8 +35,9 @@ const MIN_WAIT_NANOS: i64 = 1_000_000;
 const WAIT_GAIN: f64 = 1.0 / 16.0;
 /// RTTs that exceed the smallest by more are ignored: forward delays are unambiguous within half of 2^24 microseconds.
 const MAX_EXCESS: Duration = Duration::from_secs(8);
-/// Reports get one part of this many of a slow return path; with the reports sent until that was known, a tenth.
-const PARTS: u64 = 12;
+/// Reports get one part of this many of a slow return path. Reports that cover more packets are up to a quarter longer,
+/// so they take a tenth of it.
+const PARTS: u64 = 13;
 /// Most by which two hosts' clocks drift apart, per second.
 const MAX_DRIFT: f64 = 1e-4;
 /// Time without a queue until the spacing is reduced, at first and at most.
@@ -213,7 +215,9 @@ impl ReturnPath {
             self.ease_at = now + self.hold;
             // With few reports there is little to gain.
             let is_known = self.spacing != Duration::ZERO || reports >= SOME_REPORTS;
-            if reports >= MANY_REPORTS || is_known && self.queued >= ROUNDS {
+            // A request takes effect after a round trip, and its queue drains later.
+            let is_followed = apart.saturating_mul(2) >= self.spacing;
+            if is_followed && (reports >= MANY_REPORTS || is_known && self.queued >= ROUNDS) {
                 self.widen(base, apart);
             }
         } else {
@@ -292,7 +296,8 @@ mod tests {
     const BASE: Duration = Duration::from_millis(40);
 
     /// A return path that carries one report per `carries`, with a queueing delay `others` of cross traffic; reports
-    /// every `usual` if no spacing is requested. Returns the spacing in each round trip.
+    /// every `usual` if no spacing is requested. A request takes effect after half of the base RTT. Returns the spacing in
+    /// each round trip.
     fn spacings(
         way: &mut ReturnPath,
         seconds: (u64, u64),
@@ -304,11 +309,13 @@ mod tests {
         let mut now = Time::ZERO + Duration::from_secs(seconds.0);
         let end = Time::ZERO + Duration::from_secs(seconds.1);
         let (mut spacings, mut free, mut round) = (Vec::new(), now, now);
+        let mut requests = vec![(now, way.spacing())];
         while now < end {
             // At most 20 reports wait in the queue.
             let leaves = now.max(free);
             let sent = now;
-            now += usual.max(way.spacing());
+            let arrived = requests.iter().rev().find(|(at, _)| *at + BASE.mul_f64(0.5) <= now);
+            now += usual.max(arrived.unwrap_or(&requests[0]).1);
             if leaves > sent + carries.saturating_mul(20) {
                 continue;
             }
@@ -322,6 +329,9 @@ mod tests {
                 spacings.push(way.spacing());
             }
             way.on_report(leaves, (rtt, forward), BASE, 0, is_start);
+            if requests.last().is_some_and(|last| last.1 != way.spacing()) {
+                requests.push((leaves, way.spacing()));
+            }
         }
         spacings
     }
@@ -350,9 +360,19 @@ mod tests {
         }
     }
 
+    /// The queue remains until the request takes effect, so it is no reason for a larger one: with one report per RTT on a
+    /// path of 100 Mbit/s, a flow would have a twentieth of it.
     #[test]
-    fn somebodys_queue_on_the_way_back_is_joined_by_few_reports_and_they_come_back_when_it_is_gone()
-    {
+    fn a_request_that_has_no_effect_yet_does_not_grow() {
+        let mut way = ReturnPath::new();
+        let carries = Duration::from_micros(1400);
+        let all = spacings(&mut way, (0, 20), carries, ms(0), 0.0);
+        let wanted = carries.saturating_mul(PARTS).mul_f64(1.1);
+        assert!(all.iter().all(|s| *s <= wanted) && all[all.len() - 1] > ms(0), "{all:?}");
+    }
+
+    #[test]
+    fn a_queue_of_cross_traffic_is_joined_by_few_reports_that_come_back_when_it_is_gone() {
         let mut way = ReturnPath::new();
         let wide = Duration::from_micros(10);
         spacings(&mut way, (0, 1), wide, ms(0), 0.0);
