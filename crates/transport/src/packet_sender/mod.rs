@@ -129,7 +129,7 @@ pub struct PacketSender<P> {
     /// The limits that do not apply to the next packet.
     force: Force,
     /// Probes that follow the next packet.
-    further_probes: usize,
+    further_probes: u8,
 }
 
 impl<P: Default> PacketSender<P> {

@@ -92,6 +92,9 @@ impl SizeOutcomes {
         }
         if frames.size >= self.small {
             self.full.on_lost();
+        } else {
+            // An outage, or losses that do not depend on the size.
+            (self.full.lost, self.full.reports) = (0, 0);
         }
         true
     }
