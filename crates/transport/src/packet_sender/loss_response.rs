@@ -11,13 +11,15 @@ use narrows_base::{Duration, Time};
 /// Packets per PTO, at most: an initial window (RFC 6928).
 const MAX_PROBES: u8 = 10;
 
-/// Packets that leave at a PTO after `unanswered` others: 1, 1, 2, 4 and so on. From the second on, number and interval
-/// double together, so the probe rate is constant until the number is an initial window. RFC 9002 section 6.2.4
-/// permits two, but then a link that loses in bursts of packets needs many intervals to pass one: with 5% lost in
-/// bursts of 16, the worst of 20 seeds had 0.23 of the link with two and has 0.67 with ten. More than one packet at the
-/// first PTOs would only add losses where many flows share a full queue.
-fn probes(unanswered: u32) -> u8 {
-    MAX_PROBES.min(1 << unanswered.saturating_sub(1).min(4))
+/// Packets that leave at a PTO after `unanswered` others: 1, 1, 2, 4 and so on, at most a window (packets) or two. From
+/// the second on, number and interval double together, so the probe rate is constant until the number is an initial
+/// window. RFC 9002 section 6.2.4 permits two, but then a link that loses in bursts of packets needs many intervals to
+/// pass one: with 5% lost in bursts of 16, the worst of 20 seeds had 0.23 of the link with two and has 0.67 with ten.
+/// More than one packet at the first PTOs would only add losses where many flows share a full queue.
+fn probes(unanswered: u32, window: f64) -> u8 {
+    let doubled = 1 << unanswered.saturating_sub(1).min(4);
+    // A float's cast saturates.
+    MAX_PROBES.min(doubled).min((window as u8).max(2))
 }
 
 impl<P: Default> PacketSender<P> {
@@ -143,7 +145,8 @@ impl<P: Default> PacketSender<P> {
             let early = self.loss.is_probe_early(&self.ledger, &self.path);
             // If the path has never acknowledged a packet, its address may be spoofed, so one probe is enough.
             let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
-            let probes = if proven { probes(self.loss.pto_count()) } else { 1 };
+            let window = self.feed.send_limits().cwnd;
+            let probes = if proven { probes(self.loss.pto_count(), window) } else { 1 };
             self.loss.on_pto();
             if !early && source.is_empty() {
                 let carried = self.ledger.missing().filter(|p| source.lost(&p.payload));
