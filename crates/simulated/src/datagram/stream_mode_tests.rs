@@ -274,8 +274,8 @@ fn a_lost_tail_is_probed_for() {
 }
 
 /// On a link that loses in bursts every lost probe doubles the outage, so from the third PTO on their number doubles,
-/// too, up to the window of four, until they are short. One is sent as long as the path has not acknowledged a packet, since the address may be
-/// spoofed.
+/// too, up to the window of four, until they are short. One is sent as long as the path has not acknowledged a packet,
+/// since the address may be spoofed.
 #[test]
 fn unanswered_probes_double_until_they_are_short() {
     let probes = |heard: bool| {

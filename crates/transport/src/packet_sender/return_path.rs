@@ -9,8 +9,8 @@
 //! hold for two round trips in a row, or for one with many reports. It may be a queue of our own reports on a slow
 //! return path, or of cross traffic. The present report rate is then the most that the return path carries, so a
 //! spacing thirteen times as long leaves the reports a tenth of it. While reports still arrive at less than half of the
-//! requested spacing, it does not grow further. One report per base RTT is always allowed. After
-//! some time without such a queue the spacing is halved each second; this time doubles whenever the queue comes back.
+//! requested spacing, it does not grow further. One report per base RTT is always allowed. After some time without such
+//! a queue the spacing is halved each second; this time doubles whenever the queue comes back.
 //!
 //! If the queue is full of cross traffic (most often the acknowledgements of TCP downloads), it drops most reports, and
 //! a sparse sequence of reports may be lost completely. This is assumed if less than one report per base RTT arrives,
