@@ -43,6 +43,7 @@ mod real;
 mod section;
 #[cfg(feature = "measure")]
 mod sim_vs_real;
+mod test;
 #[cfg(feature = "validate")]
 mod validate;
 
@@ -67,9 +68,11 @@ cargo xtask COMMAND
                    development build, as .ci/run does: the wheel is for this system, and the crates are
                    only checked)
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
-                   cargo-deny into the target folder
+                   cargo-deny into the target folder; check does so if a lock file is not the one in
+                   deny.checked, which this writes
   validate [ID…]   run the experiments and write docs/validation.md and their pages
-                   (--check: fail if anything written would differ)
+                   (--check: fail if anything written would differ; without names it runs what has changed and
+                   a part that the commit selects, with --all everything, as the release workflow does)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md (--kernel, first: the kernel's TCP through emulated links beside preset
@@ -133,7 +136,7 @@ fn main() -> ExitCode {
     let result = match command {
         "test" if rest == ["python"] => python::test(),
         "test" if rest == ["--quick"] => cargo(&["test", "--workspace", "--lib", "--locked"]),
-        "test" if rest.is_empty() => test(),
+        "test" if rest.is_empty() => test::all(),
         "test" => {
             Err(format!("test takes no argument, --quick or python, and not '{}'", rest.join(" ")))
         }
@@ -228,19 +231,14 @@ fn in_release(features: &[&str], args: &[String]) -> Result<(), String> {
     cargo(&all)
 }
 
-fn test() -> Result<(), String> {
-    cargo(&["test", "--workspace", "--locked"])?;
-    python::test()
-}
-
 fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    // Without its feature `full`, which tests of the workspace turn on.
-    cargo(&["clippy", "--package", "narrows-cli", "--locked", "--", "-D", "warnings"])?;
     run(
         Command::new(env!("CARGO"))
-            .args(["doc", "--workspace", "--no-deps", "--locked", "--features", "narrows-cli/full"])
+            // With an example, dependencies have the features that they have for clippy.
+            .args(["doc", "--workspace", "--no-deps", "--locked", "--lib"])
+            .args(["--bin", "xtask", "--bin", "mutational", "--example", "steps"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
@@ -251,7 +249,7 @@ fn check() -> Result<(), String> {
     file_order::check(".".as_ref())?;
     packages::check_counts()?;
     packages::check_packaging()?;
-    deny::check()?;
+    deny::check_changed()?;
     validate(&["--check".into()])
 }
 
