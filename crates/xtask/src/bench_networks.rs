@@ -16,7 +16,6 @@ use item::{BenchNetwork, BenchPart};
 use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use variants::MeasuredVariant;
 
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
@@ -246,8 +245,8 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
         let quickly = "profile.release.package.xtask.opt-level=1";
         let build = ["run", "--quiet", "--release", "--config", quickly, "--package", "xtask"];
         let what = ["--features", "variants", "--", "bench", "networks"];
-        let mut command = Command::new(env!("CARGO"));
-        command.args(build).args(what).args(args).args(["--json", &file]);
+        let mut command = crate::command::cargo_command(&build);
+        command.args(what).args(args).args(["--json", &file]);
         command.env("NARROWS_VARIANTS", folder);
         let shown = format!("cargo {}, with {} variants", build.join(" "), missing.len());
         crate::command::run(&mut command, &shown)?;

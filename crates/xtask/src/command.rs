@@ -6,7 +6,21 @@ use std::time::Instant;
 
 /// Runs cargo.
 pub fn cargo(args: &[&str]) -> Result<(), String> {
-    run(Command::new(env!("CARGO")).args(args), &format!("cargo {}", args.join(" ")))
+    run(&mut cargo_command(args), &format!("cargo {}", args.join(" ")))
+}
+
+/// Cargo without the variables that describe xtask: build scripts run again when these change, as between this command
+/// and plain cargo, and what depends on them would be compiled again.
+pub fn cargo_command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(args);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// The folder of build results.

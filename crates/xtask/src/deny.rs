@@ -1,6 +1,6 @@
 //! Checks of the dependencies, by cargo-deny and `deny.toml`.
 
-use crate::command::run;
+use crate::command::{cargo_command, run};
 use std::process::Command;
 
 /// Required version; another one is replaced, since names of checks change between versions.
@@ -81,10 +81,7 @@ fn install() -> Result<String, String> {
     // Unoptimised: it runs for seconds and would build for many minutes.
     let args = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--quiet"];
     run(
-        Command::new(env!("CARGO"))
-            .args(args)
-            .args(["--root", &root])
-            .env("CARGO_PROFILE_DEV_DEBUG", "0"),
+        cargo_command(&args).args(["--root", &root]).env("CARGO_PROFILE_DEV_DEBUG", "0"),
         &format!("cargo {} --root {root}", args.join(" ")),
     )?;
     Ok(root)

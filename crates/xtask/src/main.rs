@@ -47,8 +47,8 @@ mod test;
 #[cfg(feature = "validate")]
 mod validate;
 
-use command::{cargo, run};
-use std::process::{Command, ExitCode};
+use command::{cargo, cargo_command, run};
+use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -235,9 +235,8 @@ fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     run(
-        Command::new(env!("CARGO"))
-            // With an example, dependencies have the features that they have for clippy.
-            .args(["doc", "--workspace", "--no-deps", "--locked", "--lib"])
+        // With an example, dependencies have the features that they have for clippy.
+        cargo_command(&["doc", "--workspace", "--no-deps", "--locked", "--lib"])
             .args(["--bin", "xtask", "--bin", "mutational", "--example", "steps"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
@@ -273,7 +272,7 @@ fn faults(rest: &[String]) -> Result<(), String> {
         "--nocapture",
     ];
     run(
-        Command::new(env!("CARGO")).args(args).env(variable, number).env("RUST_BACKTRACE", "0"),
+        cargo_command(&args).env(variable, number).env("RUST_BACKTRACE", "0"),
         &format!("{variable}={number} cargo {}", args.join(" ")),
     )
 }

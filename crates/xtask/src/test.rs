@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test of the workspace, several programs at once.
 
-use crate::command::run_apart;
+use crate::command::{cargo_command, run_apart};
 use crate::python;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,11 +20,7 @@ type Program = (Command, String);
 pub fn all() -> Result<(), String> {
     let programs = built()?;
     python::place("debug")?;
-    let cargo = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(args);
-        (command, format!("cargo {}", args.join(" ")))
-    };
+    let cargo = |args: &[&str]| (cargo_command(args), format!("cargo {}", args.join(" ")));
     let (kernel, rest): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|p| KERNEL.iter().any(|k| p.1.starts_with(k)));
     let python = cargo(&["xtask", "test", "python"]);
@@ -40,8 +36,7 @@ pub fn all() -> Result<(), String> {
 fn built() -> Result<Vec<Program>, String> {
     let args = [&python::BUILD[..], &["--message-format", "json-render-diagnostics"]].concat();
     eprintln!("> cargo {}", args.join(" "));
-    let mut build = Command::new(env!("CARGO"));
-    let out = build.args(&args).stderr(Stdio::inherit()).output().map_err(|e| e.to_string())?;
+    let out = cargo_command(&args).stderr(Stdio::inherit()).output().map_err(|e| e.to_string())?;
     if !out.status.success() {
         return Err(format!("'cargo {}' failed: {}", args.join(" "), out.status));
     }
