@@ -31,6 +31,7 @@ mod deny;
 mod file_order;
 #[cfg(feature = "validate")]
 mod findings;
+mod flags;
 mod fuzz;
 mod members;
 mod package;
@@ -135,7 +136,7 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "test" if rest == ["python"] => python::test(),
-        "test" if rest == ["--quick"] => cargo(&["test", "--workspace", "--lib", "--locked"]),
+        "test" if rest == ["--quick"] => test::quick(),
         "test" if rest.is_empty() => test::all(),
         "test" => {
             Err(format!("test takes no argument, --quick or python, and not '{}'", rest.join(" ")))
@@ -164,47 +165,39 @@ fn main() -> ExitCode {
     }
 }
 
-/// Thousands of simulations, or a relay in this process: not in a debug build.
+/// Measurements by name, each with whether it needs a release build: for time, or for thousands of simulations.
+#[cfg(feature = "measure")]
+type BenchEntry = (&'static str, bool, fn(&[String]) -> Result<(), String>);
+#[cfg(feature = "measure")]
+const MEASUREMENTS: &[BenchEntry] = &[
+    // The measured programs are outside the workspace.
+    ("bench small", false, bench_small::run),
+    ("bench env", false, |_| bench_env::run()),
+    ("bench probe", false, bench_probe::run),
+    ("bench bad-links", true, bench_bad_links::run),
+    ("bench hysteria", true, bench_hysteria::run),
+    #[cfg(target_os = "linux")]
+    ("bench kernel", true, bench_kernel::run),
+    #[cfg(target_os = "linux")]
+    ("bench link", true, bench_link::run),
+    ("bench networks", true, bench_networks::run),
+    ("bench transport", true, bench_transport::run),
+    ("sim-vs-real", true, sim_vs_real::run),
+];
+
 #[cfg(feature = "measure")]
 fn measure(args: &[String]) -> Result<(), String> {
-    // The measured program is outside the workspace.
-    if args.get(1).is_some_and(|w| w == "small") {
-        return bench_small::run(args.get(2..).unwrap_or_default());
-    }
-    if args.get(1).is_some_and(|w| w == "env") {
-        return bench_env::run();
-    }
-    // No time is measured.
-    if args.get(1).is_some_and(|w| w == "probe") {
-        return bench_probe::run(args.get(2..).unwrap_or_default());
-    }
-    if cfg!(debug_assertions) {
+    let of = |words: usize| args.get(..words).map(|words| words.join(" "));
+    let named = |m: &&BenchEntry| of(1).as_deref() == Some(m.0) || of(2).as_deref() == Some(m.0);
+    let (name, release, run) =
+        MEASUREMENTS.iter().find(named).copied().unwrap_or(("bench", true, |rest| match rest {
+            [] => bench::run(),
+            [odd, ..] => Err(format!("bench has no '{odd}'\n\n{HELP}")),
+        }));
+    if release && cfg!(debug_assertions) {
         return in_release(&[], args);
     }
-    match args.split_first() {
-        Some((command, rest)) if command == "sim-vs-real" => sim_vs_real::run(rest),
-        #[cfg(target_os = "linux")]
-        _ if args.get(1).is_some_and(|w| w == "link") => {
-            bench_link::run(args.get(2..).unwrap_or_default())
-        }
-        #[cfg(target_os = "linux")]
-        _ if args.get(1).is_some_and(|w| w == "kernel") => {
-            bench_kernel::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "hysteria") => {
-            bench_hysteria::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "bad-links") => {
-            bench_bad_links::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "networks") => {
-            bench_networks::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "transport") => {
-            bench_transport::run(args.get(2..).unwrap_or_default())
-        }
-        _ => bench::run(),
-    }
+    run(args.get(name.split(' ').count()..).unwrap_or_default())
 }
 
 #[cfg(not(feature = "measure"))]

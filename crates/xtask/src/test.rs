@@ -31,6 +31,15 @@ pub fn all() -> Result<(), String> {
     at_once(groups)
 }
 
+/// Runs the unit and property tests of the libraries, without those that load programs into the kernel.
+///
+/// # Errors
+/// A failed build, or the failed programs.
+pub fn quick() -> Result<(), String> {
+    let is_quick = |p: &Program| p.1.ends_with("/src/lib") && !KERNEL.iter().any(|k| p.1 == *k);
+    at_once(built()?.into_iter().filter(is_quick).map(|program| vec![program]).collect())
+}
+
 /// Builds all test programs, all commands, and the Python module: at once, since alone, or without tests, crates would be
 /// built again with fewer features. Returns the test programs, integration tests first: they wait for the longest time.
 fn built() -> Result<Vec<Program>, String> {
@@ -62,10 +71,10 @@ fn program(message: &str) -> Option<Program> {
     Some((command, source.with_extension("").display().to_string()))
 }
 
-/// Runs the groups, each in its order, one more at once than there are cores: many tests wait for sockets, processes and
+/// Runs the groups, each in its order, two more at once than there are cores: many tests wait for sockets, processes and
 /// the kernel. A failure stops nothing.
 fn at_once(groups: VecDeque<Vec<Program>>) -> Result<(), String> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 2;
     let (groups, failed) = (Mutex::new(groups), Mutex::new(Vec::new()));
     let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
