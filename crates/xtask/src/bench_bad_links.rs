@@ -7,6 +7,8 @@ mod measured;
 mod page;
 
 use crate::all_cores;
+use crate::flags::Flags;
+use crate::section::{keep, read};
 use cells::{BadLinkCell, Goal};
 use figure::GoalFigure;
 use narrows_lab::compare;
@@ -41,26 +43,21 @@ impl BadLinksOptions {
             before: None,
             write: false,
         };
-        let mut args = args.iter();
-        while let Some(flag) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
-            let list = |text: &String| text.split(',').map(|w| w.trim().to_string()).collect();
-            match flag.as_str() {
+        let mut flags = Flags::new(args);
+        while let Some(flag) = flags.advance() {
+            match flag {
                 "--filter" => {
-                    ask.filter = value()?.split('|').map(|w| w.trim().to_string()).collect();
+                    let words = flags.value()?.split('|');
+                    ask.filter = words.map(|w| w.trim().to_string()).collect();
                 }
-                "--protocols" => ask.protocols = list(value()?),
-                "--seeds" => {
-                    let text = value()?;
-                    let n = text.parse().ok().filter(|n| (1..=1000).contains(n));
-                    ask.seeds = n.ok_or_else(|| format!("--seeds '{text}': 1 to 1000"))?;
-                }
+                "--protocols" => ask.protocols = flags.list()?,
+                "--seeds" => ask.seeds = flags.number(1..=1000)?,
                 "--quick" => ask.quick = true,
                 "--each" => ask.each = true,
-                "--json" => ask.json = Some(value()?.clone()),
-                "--before" => ask.before = Some(value()?.clone()),
+                "--json" => ask.json = Some(flags.value()?.into()),
+                "--before" => ask.before = Some(flags.value()?.into()),
                 "--write" => ask.write = true,
-                odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
+                _ => return flags.unknown(KNOWN),
             }
         }
         Ok(ask)
@@ -125,10 +122,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err("bench bad-links: no cell has that in its name".into());
     }
     let rows = measure(&ask, chosen)?;
-    let before = ask.before.as_deref().map(page::read).transpose()?;
+    let before = ask.before.as_deref().map(read::<page::Before>).transpose()?;
     print!("{}", page::text(&rows, &ask.protocols, before.as_ref()));
     if let Some(file) = &ask.json {
-        page::keep(file, &rows)?;
+        keep(file, &page::kept(&rows))?;
     }
     if ask.write {
         page::write(&rows, &ask.protocols, before.as_ref(), ask.seeds)?;

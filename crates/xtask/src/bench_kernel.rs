@@ -5,6 +5,7 @@ mod cost;
 mod many;
 mod runs;
 
+use crate::flags::Flags;
 use narrows_kernel::{Agent, Choice};
 use std::time::Instant;
 
@@ -30,21 +31,15 @@ impl KernelBenchOptions {
             at_once: 5,
             write: false,
         };
-        let mut args = args.iter();
-        while let Some(flag) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
-            let list = |text: &String| text.split(',').map(|w| w.trim().to_string()).collect();
-            let number = |text: &String| {
-                let n = text.parse::<u32>().ok().filter(|n| (1..=600).contains(n));
-                n.ok_or_else(|| format!("{flag} '{text}': 1 to 600"))
-            };
-            match flag.as_str() {
-                "--only" => ask.parts = list(value()?),
-                "--controllers" => ask.controllers = Some(list(value()?)),
-                "--seconds" => ask.seconds = f64::from(number(value()?)?),
-                "--at-once" => ask.at_once = number(value()?)? as usize,
+        let mut flags = Flags::new(args);
+        while let Some(flag) = flags.advance() {
+            match flag {
+                "--only" => ask.parts = flags.list()?,
+                "--controllers" => ask.controllers = Some(flags.list()?),
+                "--seconds" => ask.seconds = f64::from(flags.number(1..=600u32)?),
+                "--at-once" => ask.at_once = flags.number(1..=600)?,
                 "--write" => ask.write = true,
-                odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
+                _ => return flags.unknown(KNOWN),
             }
         }
         Ok(ask)

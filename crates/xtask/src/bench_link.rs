@@ -1,5 +1,6 @@
 //! `cargo xtask bench link`: packets per second through an emulated link, and their lateness.
 
+use crate::flags::Flags;
 use crate::real::kernel_tcp::{bulk, emulator_cpu_s, four};
 use crate::real::{load, spread};
 use narrows_base::{Duration, Rate};
@@ -29,15 +30,12 @@ struct Rates {
 /// `bench link`: `--write` writes the section of the page, `--windows N` changes how many there are.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (mut write, mut windows) = (false, WINDOWS);
-    let mut args = args.iter();
-    while let Some(flag) = args.next() {
-        match flag.as_str() {
+    let mut flags = Flags::new(args);
+    while let Some(flag) = flags.advance() {
+        match flag {
             "--write" => write = true,
-            "--windows" => {
-                let n = args.next().and_then(|n| n.parse().ok()).filter(|n| (1..=100).contains(n));
-                windows = n.ok_or("--windows: 1 to 100")?;
-            }
-            odd => return Err(format!("bench link: '{odd}' is not known; --write, --windows N")),
+            "--windows" => windows = flags.number(1..=100)?,
+            _ => return flags.unknown("--write, --windows N"),
         }
     }
     let before = load();

@@ -12,11 +12,12 @@ mod statistics;
 mod variants;
 
 use crate::all_cores;
+use crate::flags::Flags;
+use crate::section::{keep, read};
 use item::{BenchNetwork, BenchPart};
 use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use variants::MeasuredVariant;
 
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
@@ -61,42 +62,39 @@ impl Options {
             variants: Vec::new(),
         };
         let (mut scales, mut draws) = (Vec::new(), 8);
-        let mut args = args.iter();
-        while let Some(flag) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
-            let number = |text: &String, least: u64| {
-                let number = text.parse().ok().filter(|n| (least..=1 << 40).contains(n));
-                number.ok_or_else(|| format!("{flag} '{text}': a whole number from {least}"))
-            };
-            match flag.as_str() {
+        let mut flags = Flags::new(args);
+        while let Some(flag) = flags.advance() {
+            match flag {
                 "--set" => {
-                    options.seed = match value()?.as_str() {
+                    options.seed = match flags.value()? {
                         "dev" => 1,
                         "check" => 1_000_003,
                         other => return Err(format!("--set '{other}': dev or check")),
                     }
                 }
-                "--seed" => options.seed = number(value()?, 0)?,
-                "--jobs" => options.jobs = number(value()?, 1)? as usize,
+                "--seed" => options.seed = flags.number(0..=1 << 40)?,
+                "--jobs" => options.jobs = flags.number(1..=1024)?,
                 "--only" => {
-                    options.only = value()?.split(',').map(part).collect::<Result<_, _>>()?
+                    options.only = flags.value()?.split(',').map(part).collect::<Result<_, _>>()?
                 }
-                "--protocols" => options.protocols = protocols(value()?),
-                "--traces" => options.traces = Some(value()?.into()),
+                "--protocols" => options.protocols = protocols(flags.value()?),
+                "--traces" => options.traces = Some(flags.value()?.into()),
                 "--quick" => options.quick = true,
                 "--light" => options.light = true,
                 "--write" => options.write = true,
-                "--without" => options.variants.extend(MeasuredVariant::without_each(value()?)?),
-                "--scale" => scales.push(value()?.clone()),
-                "--draws" => draws = number(value()?, 1)?,
+                "--without" => {
+                    options.variants.extend(MeasuredVariant::without_each(flags.value()?)?)
+                }
+                "--scale" => scales.push(flags.value()?),
+                "--draws" => draws = flags.number(1..=1 << 40)?,
                 "--each" => options.each = true,
-                "--json" => options.json = Some(value()?.clone()),
-                "--before" => options.before = Some(value()?.clone()),
-                odd => return Err(format!("'{odd}' is unknown; known are {KNOWN}")),
+                "--json" => options.json = Some(flags.value()?.into()),
+                "--before" => options.before = Some(flags.value()?.into()),
+                _ => return flags.unknown(KNOWN),
             }
         }
         for scale in scales {
-            options.variants.extend(MeasuredVariant::scaled(&scale, draws, options.seed)?);
+            options.variants.extend(MeasuredVariant::scaled(scale, draws, options.seed)?);
         }
         if options.protocols.is_empty() {
             let all = "rrtp,rrtp+bbr,cubic,bbr3,copa";
@@ -197,7 +195,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if !options.variants.is_empty() {
         return compare_variants(args, &options);
     }
-    let before = options.before.as_deref().map(page::read).transpose()?;
+    let before = options.before.as_deref().map(read::<Results>).transpose()?;
     let items = options.items()?;
     let results = simulate(&works(&items, &options.protocols, true)?, &items, options.jobs)?;
     if options.each {
@@ -205,7 +203,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     print!("{}", page::text(&items, &results, &options.protocols, before.as_ref()));
     if let Some(file) = &options.json {
-        page::keep(file, &results)?;
+        keep(file, &results)?;
     }
     Ok(())
 }
@@ -233,7 +231,7 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
         passing.to_string_lossy().into_owned()
     });
     let items = options.items()?;
-    let known = if Path::new(&file).exists() { page::read(&file)? } else { Results::new() };
+    let known = if Path::new(&file).exists() { read(&file)? } else { Results::new() };
     let has = |label: &str| {
         items.iter().all(|i| known.get(&i.key()).is_some_and(|r| r.contains_key(label)))
     };
@@ -246,13 +244,13 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
         let quickly = "profile.release.package.xtask.opt-level=1";
         let build = ["run", "--quiet", "--release", "--config", quickly, "--package", "xtask"];
         let what = ["--features", "variants", "--", "bench", "networks"];
-        let mut command = Command::new(env!("CARGO"));
-        command.args(build).args(what).args(args).args(["--json", &file]);
+        let mut command = crate::command::cargo_command(&build);
+        command.args(what).args(args).args(["--json", &file]);
         command.env("NARROWS_VARIANTS", folder);
         let shown = format!("cargo {}, with {} variants", build.join(" "), missing.len());
         crate::command::run(&mut command, &shown)?;
     }
-    let results = page::read(&file)?;
+    let results: Results = read(&file)?;
     let mechanisms = ablation::mechanisms(&items, &results);
     let constants = ablation::constants(&items, &results);
     print!("{mechanisms}{constants}");
@@ -266,7 +264,7 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
 /// In the measuring build: simulates rrtp and each variant, and writes the file of `--json` after each of them.
 fn measure_variants(items: &[BenchNetwork], options: &Options) -> Result<(), String> {
     let file = options.json.as_deref().ok_or("a measuring build needs --json")?;
-    let mut results = if Path::new(file).exists() { page::read(file)? } else { Results::new() };
+    let mut results = if Path::new(file).exists() { read(file)? } else { Results::new() };
     let mut measure = |label: &str, protocol: &str, rivals: bool| -> Result<bool, String> {
         let mut works = works(items, &[protocol.to_string()], rivals)?;
         works.iter_mut().filter(|w| w.label == protocol).for_each(|w| w.label = label.into());
@@ -278,7 +276,7 @@ fn measure_variants(items: &[BenchNetwork], options: &Options) -> Result<(), Str
             for (key, figures) in simulate(&works, items, options.jobs)? {
                 results.entry(key).or_default().extend(figures);
             }
-            page::keep(file, &results)?;
+            keep(file, &results)?;
         }
         let of = |name: &str| items.iter().map(|i| results[&i.key()].get(name)).collect::<Vec<_>>();
         Ok(of(ablation::REFERENCE) == of(label))
@@ -446,8 +444,8 @@ mod tests {
         let results = simulate(&works, &items, 1).unwrap();
         let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
         let file = file.to_string_lossy();
-        page::keep(&file, &results).unwrap();
-        let before = page::read(&file).unwrap();
+        keep(&file, &results).unwrap();
+        let before: Results = read(&file).unwrap();
         std::fs::remove_file(&*file).unwrap();
         assert_eq!(before.len(), items.len());
         let text = page::text(&items, &results, &options.protocols, Some(&before));

@@ -1,6 +1,7 @@
 //! `cargo xtask bench probe`: accuracy of `narrows probe` on twelve simulated links, and results of `compare` on the
 //! estimated links.
 
+use crate::flags::Flags;
 use narrows_base::Duration;
 use narrows_lab::compare::Question;
 use narrows_link::LinkConfig;
@@ -10,10 +11,7 @@ use narrows_scenario::BottleneckLink;
 use std::fmt::Write as _;
 use std::path::Path;
 
-const KNOWN: &str = "--seeds N, --write";
 const PAGE: &str = "docs/probe.md";
-const BEGIN: &str = "<!-- begin bench probe -->\n";
-const END: &str = "<!-- end bench probe -->\n";
 const PROTOCOLS: [&str; 5] = ["reno-1990", "cubic", "bbr", "vegas", "rrtp"];
 /// Largest accepted difference of `compare`'s results.
 const ALIKE: f64 = 0.1;
@@ -27,15 +25,12 @@ const COMPARED: u32 = 5;
 /// An unknown flag, a page that cannot be written.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (mut seeds, mut write) = (10, false);
-    let mut args = args.iter();
-    while let Some(flag) = args.next() {
-        match flag.as_str() {
-            "--seeds" => {
-                let n = args.next().and_then(|n| n.parse().ok()).filter(|n| (1..=100).contains(n));
-                seeds = n.ok_or("bench probe: --seeds: 1 to 100")?;
-            }
+    let mut flags = Flags::new(args);
+    while let Some(flag) = flags.advance() {
+        match flag {
+            "--seeds" => seeds = flags.number(1..=100)?,
             "--write" => write = true,
-            other => return Err(format!("bench probe: unknown '{other}'; there is {KNOWN}")),
+            _ => return flags.unknown("--seeds N, --write"),
         }
     }
     let (mut accuracy, mut compared) = (String::new(), String::new());
@@ -54,15 +49,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
          {seeds} probes, and where not all of them are within a tenth, how many are.\n\n| link |{heads}\n|{lines}\n{compared}"
     );
     print!("{text}");
-    if write {
-        let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
-        let (head, rest) =
-            page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no {BEGIN}"))?;
-        let (_, tail) = rest.split_once(END).ok_or_else(|| format!("{PAGE} has no {END}"))?;
-        let page = format!("{head}{BEGIN}\n{text}\n{END}{tail}");
-        std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
+    match write {
+        true => crate::section::write(PAGE, "bench probe", &format!("\n{text}\n")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Estimates of a link, with every seed.

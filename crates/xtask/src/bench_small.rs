@@ -1,6 +1,7 @@
 //! `cargo xtask bench small`: cost of a small request, stream or message with rrtp and with quinn, in one process, in
 //! turns. The program is `tools/small-requests`, outside the workspace.
 
+use crate::flags::Flags;
 use narrows_lab::stats;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,13 +41,13 @@ struct Costs {
 
 /// `bench small`, perhaps with `--turns N`.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let turns = match args {
-        [] => TURNS,
-        [flag, number] if flag == "--turns" => {
-            number.parse().map_err(|_| format!("'{number}' is not a number of turns"))?
+    let (mut turns, mut flags) = (TURNS, Flags::new(args));
+    while let Some(flag) = flags.advance() {
+        match flag {
+            "--turns" => turns = flags.number(1..=10_000)?,
+            _ => return flags.unknown("--turns N"),
         }
-        _ => return Err("bench small takes --turns N".into()),
-    };
+    }
     crate::cargo(&["build", "--release", "--locked", "--manifest-path", PROGRAM])?;
     let target = std::env::var("CARGO_TARGET_DIR");
     let target = target.unwrap_or_else(|_| "tools/small-requests/target".into());

@@ -1,10 +1,26 @@
 //! Programs that a command starts.
 
-use std::process::Command;
+use std::io::{self, Write as _};
+use std::process::{Command, ExitStatus};
+use std::time::Instant;
 
 /// Runs cargo.
 pub fn cargo(args: &[&str]) -> Result<(), String> {
-    run(Command::new(env!("CARGO")).args(args), &format!("cargo {}", args.join(" ")))
+    run(&mut cargo_command(args), &format!("cargo {}", args.join(" ")))
+}
+
+/// Cargo without the variables that describe xtask: build scripts run again when these change, as between this command
+/// and plain cargo, and what depends on them would be compiled again.
+pub fn cargo_command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(args);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// The folder of build results.
@@ -12,11 +28,33 @@ pub fn target() -> String {
     std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into())
 }
 
-/// Runs a program. Messages name it by `shown`.
+/// Runs a program, and prints how long it took. Messages name it by `shown`.
 pub fn run(command: &mut Command, shown: &str) -> Result<(), String> {
     eprintln!("> {shown}");
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
+    let begun = Instant::now();
+    let status = command.status();
+    report(status, begun, shown)
+}
+
+/// [`run`], but the output follows when the program has ended, so that programs that run at once do not mix theirs.
+pub fn run_apart(command: &mut Command, shown: &str) -> Result<(), String> {
+    let begun = Instant::now();
+    let output = command.output();
+    let status = output.map(|output| {
+        // If the output cannot be shown, the status still says whether the program succeeded.
+        let _ = io::stdout().write_all(&output.stdout);
+        let _ = io::stderr().write_all(&output.stderr);
+        output.status
+    });
+    report(status, begun, shown)
+}
+
+fn report(status: io::Result<ExitStatus>, begun: Instant, shown: &str) -> Result<(), String> {
+    match status {
+        Ok(status) if status.success() => {
+            eprintln!("< {:.0} s: {shown}", begun.elapsed().as_secs_f64());
+            Ok(())
+        }
         Ok(status) => Err(format!("'{shown}' failed: {status}")),
         Err(e) => Err(format!("'{shown}' could not be started: {e}")),
     }

@@ -1,6 +1,6 @@
 //! Checks of the dependencies, by cargo-deny and `deny.toml`.
 
-use crate::command::run;
+use crate::command::{cargo_command, run};
 use std::process::Command;
 
 /// Required version; another one is replaced, since names of checks change between versions.
@@ -9,9 +9,39 @@ const VERSION: &str = "0.20.2";
 const WORKSPACE: &str = "Cargo.toml";
 /// Workspaces of their own, each with its lock file.
 const OTHERS: [&str; 2] = ["fuzz/Cargo.toml", "tools/quinn-speed/Cargo.toml"];
+/// The files that the result depends on, except for the advisories.
+const INPUTS: [&str; 4] =
+    ["Cargo.lock", "deny.toml", "fuzz/Cargo.lock", "tools/quinn-speed/Cargo.lock"];
+/// git's hashes of these files when the check last succeeded.
+const CHECKED: &str = "deny.checked";
 
-/// Checks the workspace and the two beside it. A lock file that is out of date fails, too.
+/// Checks the dependencies if their lock files have changed since the last check: cargo-deny takes minutes to build.
+pub fn check_changed() -> Result<(), String> {
+    match hashes() {
+        Some(now) if std::fs::read_to_string(CHECKED).is_ok_and(|then| then == now) => {
+            eprintln!("dependencies: as in {CHECKED}, which cargo xtask deny wrote");
+            Ok(())
+        }
+        _ => check(),
+    }
+}
+
+/// A line for each input; `None` without git.
+fn hashes() -> Option<String> {
+    let out = Command::new("git").arg("hash-object").args(INPUTS).output().ok()?;
+    let lines = String::from_utf8_lossy(&out.stdout);
+    let lines = lines.lines().zip(INPUTS).map(|(hash, file)| format!("{hash} {file}\n"));
+    out.status.success().then(|| lines.collect())
+}
+
+/// Checks the workspace and the two beside it, and writes `deny.checked`. A lock file that is out of date fails, too.
 pub fn check() -> Result<(), String> {
+    check_all()?;
+    hashes()
+        .map_or(Ok(()), |now| std::fs::write(CHECKED, now).map_err(|e| format!("{CHECKED}: {e}")))
+}
+
+fn check_all() -> Result<(), String> {
     let root = install()?;
     let deny = |manifest: &str, rest: &[&str]| {
         let mut command = Command::new(format!("{root}/bin/cargo-deny"));
@@ -51,10 +81,7 @@ fn install() -> Result<String, String> {
     // Unoptimised: it runs for seconds and would build for many minutes.
     let args = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--quiet"];
     run(
-        Command::new(env!("CARGO"))
-            .args(args)
-            .args(["--root", &root])
-            .env("CARGO_PROFILE_DEV_DEBUG", "0"),
+        cargo_command(&args).args(["--root", &root]).env("CARGO_PROFILE_DEV_DEBUG", "0"),
         &format!("cargo {} --root {root}", args.join(" ")),
     )?;
     Ok(root)

@@ -1,6 +1,7 @@
 //! Fuzzing: under libFuzzer if it is installed, else with the runner of `crates/fuzzed`.
 
 use crate::command::cargo;
+use crate::flags::Flags;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,16 +17,13 @@ struct Options {
 
 fn read(rest: &[String]) -> Result<Options, String> {
     let mut options = Options { seconds: 60, seed: None, mutational: false, target: None };
-    let mut words = rest.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
+    let mut flags = Flags::new(rest);
+    while let Some(word) = flags.advance() {
+        match word {
             "--mutational" => options.mutational = true,
-            "--target" => options.target = Some(value()?.clone()),
+            "--target" => options.target = Some(flags.value()?.into()),
             "--seed" => {
-                let text = value()?;
-                let seed = text.parse().map_err(|_| format!("'{text}' is not a seed"))?;
-                (options.seed, options.mutational) = (Some(seed), true);
+                (options.seed, options.mutational) = (Some(flags.number(0..=u64::MAX)?), true);
             }
             text => {
                 options.seconds =

@@ -31,6 +31,7 @@ mod deny;
 mod file_order;
 #[cfg(feature = "validate")]
 mod findings;
+mod flags;
 mod fuzz;
 mod members;
 mod package;
@@ -43,11 +44,12 @@ mod real;
 mod section;
 #[cfg(feature = "measure")]
 mod sim_vs_real;
+mod test;
 #[cfg(feature = "validate")]
 mod validate;
 
-use command::{cargo, run};
-use std::process::{Command, ExitCode};
+use command::{cargo, cargo_command, run};
+use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -67,9 +69,11 @@ cargo xtask COMMAND
                    development build, as .ci/run does: the wheel is for this system, and the crates are
                    only checked)
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
-                   cargo-deny into the target folder
+                   cargo-deny into the target folder; check does so if a lock file is not the one in
+                   deny.checked, which this writes
   validate [ID…]   run the experiments and write docs/validation.md and their pages
-                   (--check: fail if anything written would differ)
+                   (--check: fail if anything written would differ; without names it runs what has changed and
+                   a part that the commit selects, with --all everything, as the release workflow does)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md (--kernel, first: the kernel's TCP through emulated links beside preset
@@ -132,8 +136,8 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "test" if rest == ["python"] => python::test(),
-        "test" if rest == ["--quick"] => cargo(&["test", "--workspace", "--lib", "--locked"]),
-        "test" if rest.is_empty() => test(),
+        "test" if rest == ["--quick"] => test::quick(),
+        "test" if rest.is_empty() => test::all(),
         "test" => {
             Err(format!("test takes no argument, --quick or python, and not '{}'", rest.join(" ")))
         }
@@ -161,47 +165,39 @@ fn main() -> ExitCode {
     }
 }
 
-/// Thousands of simulations, or a relay in this process: not in a debug build.
+/// Measurements by name, each with whether it needs a release build: for time, or for thousands of simulations.
+#[cfg(feature = "measure")]
+type BenchEntry = (&'static str, bool, fn(&[String]) -> Result<(), String>);
+#[cfg(feature = "measure")]
+const MEASUREMENTS: &[BenchEntry] = &[
+    // The measured programs are outside the workspace.
+    ("bench small", false, bench_small::run),
+    ("bench env", false, |_| bench_env::run()),
+    ("bench probe", false, bench_probe::run),
+    ("bench bad-links", true, bench_bad_links::run),
+    ("bench hysteria", true, bench_hysteria::run),
+    #[cfg(target_os = "linux")]
+    ("bench kernel", true, bench_kernel::run),
+    #[cfg(target_os = "linux")]
+    ("bench link", true, bench_link::run),
+    ("bench networks", true, bench_networks::run),
+    ("bench transport", true, bench_transport::run),
+    ("sim-vs-real", true, sim_vs_real::run),
+];
+
 #[cfg(feature = "measure")]
 fn measure(args: &[String]) -> Result<(), String> {
-    // The measured program is outside the workspace.
-    if args.get(1).is_some_and(|w| w == "small") {
-        return bench_small::run(args.get(2..).unwrap_or_default());
-    }
-    if args.get(1).is_some_and(|w| w == "env") {
-        return bench_env::run();
-    }
-    // No time is measured.
-    if args.get(1).is_some_and(|w| w == "probe") {
-        return bench_probe::run(args.get(2..).unwrap_or_default());
-    }
-    if cfg!(debug_assertions) {
+    let of = |words: usize| args.get(..words).map(|words| words.join(" "));
+    let named = |m: &&BenchEntry| of(1).as_deref() == Some(m.0) || of(2).as_deref() == Some(m.0);
+    let (name, release, run) =
+        MEASUREMENTS.iter().find(named).copied().unwrap_or(("bench", true, |rest| match rest {
+            [] => bench::run(),
+            [odd, ..] => Err(format!("bench has no '{odd}'\n\n{HELP}")),
+        }));
+    if release && cfg!(debug_assertions) {
         return in_release(&[], args);
     }
-    match args.split_first() {
-        Some((command, rest)) if command == "sim-vs-real" => sim_vs_real::run(rest),
-        #[cfg(target_os = "linux")]
-        _ if args.get(1).is_some_and(|w| w == "link") => {
-            bench_link::run(args.get(2..).unwrap_or_default())
-        }
-        #[cfg(target_os = "linux")]
-        _ if args.get(1).is_some_and(|w| w == "kernel") => {
-            bench_kernel::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "hysteria") => {
-            bench_hysteria::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "bad-links") => {
-            bench_bad_links::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "networks") => {
-            bench_networks::run(args.get(2..).unwrap_or_default())
-        }
-        _ if args.get(1).is_some_and(|w| w == "transport") => {
-            bench_transport::run(args.get(2..).unwrap_or_default())
-        }
-        _ => bench::run(),
-    }
+    run(args.get(name.split(' ').count()..).unwrap_or_default())
 }
 
 #[cfg(not(feature = "measure"))]
@@ -228,19 +224,13 @@ fn in_release(features: &[&str], args: &[String]) -> Result<(), String> {
     cargo(&all)
 }
 
-fn test() -> Result<(), String> {
-    cargo(&["test", "--workspace", "--locked"])?;
-    python::test()
-}
-
 fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    // Without its feature `full`, which tests of the workspace turn on.
-    cargo(&["clippy", "--package", "narrows-cli", "--locked", "--", "-D", "warnings"])?;
     run(
-        Command::new(env!("CARGO"))
-            .args(["doc", "--workspace", "--no-deps", "--locked", "--features", "narrows-cli/full"])
+        // With an example, dependencies have the features that they have for clippy.
+        cargo_command(&["doc", "--workspace", "--no-deps", "--locked", "--lib"])
+            .args(["--bin", "xtask", "--bin", "mutational", "--example", "steps"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
@@ -251,7 +241,7 @@ fn check() -> Result<(), String> {
     file_order::check(".".as_ref())?;
     packages::check_counts()?;
     packages::check_packaging()?;
-    deny::check()?;
+    deny::check_changed()?;
     validate(&["--check".into()])
 }
 
@@ -275,7 +265,7 @@ fn faults(rest: &[String]) -> Result<(), String> {
         "--nocapture",
     ];
     run(
-        Command::new(env!("CARGO")).args(args).env(variable, number).env("RUST_BACKTRACE", "0"),
+        cargo_command(&args).env(variable, number).env("RUST_BACKTRACE", "0"),
         &format!("{variable}={number} cargo {}", args.join(" ")),
     )
 }

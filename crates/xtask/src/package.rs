@@ -144,6 +144,10 @@ fn deb(out: &Path, staged: &Path, needs_glibc: bool) -> Result<PathBuf, String> 
     fs::write(control.join("control"), text).map_err(failed(&control))?;
     let file = out.join(format!("narrows_{VERSION}_amd64.deb"));
     let mut build = Command::new("dpkg-deb");
+    if needs_glibc {
+        // Only to be tried: xz takes several times the processor time.
+        build.arg("-Zgzip");
+    }
     build.args(["--root-owner-group", "--build"]).arg(&folder).arg(&file).stdout(Stdio::null());
     run(&mut build, "dpkg-deb --build")?;
     Ok(file)
@@ -183,18 +187,24 @@ fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
             &format!("maturin {}", args.join(" ")),
         )
     };
-    maturin(if is_debug {
-        &["build", "--compatibility", "linux", "--profile", "dev", "--locked"]
-    } else {
-        &["build", "--zig", "--compatibility", MANYLINUX, "--profile", "dist", "--locked"]
-    })?;
     maturin(&["sdist"])?;
+    let sdist = out.join(format!("narrows-{VERSION}.tar.gz"));
+    if is_debug {
+        let module = Path::new(&crate::command::target()).join("debug/lib_narrows.so");
+        let mut pack = Command::new("python3");
+        pack.arg("tools/package/debug_wheel.py").args([&sdist, &module, &out.to_path_buf()]);
+        run(&mut pack, "debug_wheel.py")?;
+    } else {
+        let args =
+            ["build", "--zig", "--compatibility", MANYLINUX, "--profile", "dist", "--locked"];
+        maturin(&args)?;
+    }
     let find = |end: &str| {
         let found = made(out)?.into_iter().find(|file| name_of(file).ends_with(end));
         let is_python = |file: &PathBuf| name_of(file).starts_with("narrows-");
         found.filter(is_python).ok_or_else(|| format!("maturin made no {end}"))
     };
-    Ok([find(".whl")?, out.join(format!("narrows-{VERSION}.tar.gz"))])
+    Ok([find(".whl")?, sdist])
 }
 
 /// The checksums of everything.
@@ -213,6 +223,10 @@ fn try_all(out: &Path, is_debug: bool) -> Result<(), String> {
     let mut source = Command::new("bash");
     source.arg("packaging/try/source.sh").arg(out).arg(work);
     source.arg(if is_debug { "check" } else { "install" });
+    if is_debug {
+        // Those of narrows-cli without its feature `full`, which clippy sees only with it.
+        source.env("RUSTFLAGS", "-D warnings");
+    }
     // The packages need one core each.
     std::thread::scope(|scope| {
         let source = scope.spawn(move || run(&mut source, "narrows-cli from a directory source"));

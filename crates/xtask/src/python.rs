@@ -29,7 +29,8 @@ pub fn test() -> Result<(), String> {
     };
     let environment = environment(&python, ENVIRONMENT, TOOLS)?;
     let tool = |name: &str| Command::new(environment.join("bin").join(name));
-    build()?;
+    cargo(&BUILD)?;
+    place("debug")?;
     let checks: [(&str, &[&str]); 5] = [
         ("ruff", &["check", "."]),
         ("ruff", &["format", "--check", "."]),
@@ -66,16 +67,13 @@ fn read_parquet(newest: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The compiled module, beside the package's Python files, and the command, with which it is compared. All crates at
-/// once, as `cargo test --workspace` has just built them: alone, each would be built again with fewer features.
-fn build() -> Result<(), String> {
-    let full = ["--features", "narrows-cli/full"];
-    cargo(&[&["build", "--workspace", "--lib", "--bins", "--locked"][..], &full].concat())?;
-    place("debug")
-}
+/// Builds the command, with which the package is compared, and the compiled module. Everything that tests need is built at
+/// once: alone, or without `--tests`, each crate would be built again with fewer features.
+pub const BUILD: [&str; 7] =
+    ["build", "--workspace", "--locked", "--lib", "--bins", "--examples", "--tests"];
 
 /// Puts the compiled module beside the package's Python files.
-fn place(profile: &str) -> Result<(), String> {
+pub fn place(profile: &str) -> Result<(), String> {
     let (from, to) = match std::env::consts::OS {
         "windows" => ("_narrows.dll", "_narrows.pyd"),
         "macos" => ("lib_narrows.dylib", "_narrows.abi3.so"),

@@ -1,4 +1,18 @@
-//! A section of a page that a measurement writes; the rest of the page stays.
+//! What measurements write: a section of a page, whose rest stays, and files of figures.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Writes figures to a file as JSON.
+pub fn keep(file: &str, figures: &impl Serialize) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(figures).map_err(|e| e.to_string())?;
+    std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
+}
+
+/// Reads a file that [`keep`] wrote.
+pub fn read<T: DeserializeOwned>(file: &str) -> Result<T, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))
+}
 
 /// Puts `section` between the marks `<!-- begin NAME -->` and `<!-- end NAME -->`, or at the page's end.
 pub fn write(page: &str, name: &str, section: &str) -> Result<(), String> {

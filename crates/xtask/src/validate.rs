@@ -28,7 +28,8 @@ const ROW_HEAD: &str =
 type Written = BTreeMap<PathBuf, String>;
 
 /// Runs the named experiments, or without names all of them. `--check` only compares with the existing files. Without
-/// names it runs those that have changed, and some further ones that the commit determines; with `--all`, every one.
+/// names it runs those that have changed, and some further ones that the commit determines (see [`fingerprints`]); with
+/// `--all`, every one.
 ///
 /// # Errors
 /// An unknown experiment, a claim that does not match its explanation, or with `--check` a file that would differ.
@@ -53,9 +54,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
             ));
         }
     }
-    let wanted = |id: &str| named.is_empty() || named.contains(&id);
     let sample = check && !every && named.is_empty();
     let mut fingerprints = Fingerprints::read(&root)?;
+    let wanted = |id: &str| named.is_empty() || named.contains(&id);
+    let [has_linux, has_ns2] =
+        [LINUX, NS2].map(|id| wanted(id) && (!sample || fingerprints.is_simulated(id)));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut written = Written::new();
     let mut faults = Vec::new();
@@ -71,7 +74,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     let mut kernel = between(&root, LINUX);
-    if wanted(LINUX) {
+    if has_linux {
         eprintln!("{LINUX}");
         match linux::section(&root.join("experiments").join(LINUX), jobs) {
             Ok(found) => {
@@ -82,7 +85,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     let mut section = between(&root, NS2);
-    if wanted(NS2) {
+    if has_ns2 {
         eprintln!("{NS2}");
         match ns2::section(&root.join("experiments").join(NS2), jobs) {
             Ok(found) => {

@@ -50,17 +50,9 @@ fn earlier(
     before?.get(&key(row))?.get(protocol)?.get(figure)?.as_f64()
 }
 
-/// Keeps the medians in a file, for `--before`.
-pub fn keep(file: &str, rows: &[BadLinksRow]) -> Result<(), String> {
-    let all: Map<String, Value> = rows.iter().map(|r| (key(r), json!(r.medians))).collect();
-    let text = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
-    std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
-}
-
-/// Reads a file that [`keep`] wrote.
-pub fn read(file: &str) -> Result<Before, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
-    serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))
+/// The medians as a file keeps them, for `--before`.
+pub fn kept(rows: &[BadLinksRow]) -> Before {
+    rows.iter().map(|r| (key(r), json!(r.medians))).collect()
 }
 
 /// Writes the section; the rest of the page stays.

@@ -101,21 +101,3 @@ pub fn each(items: &[BenchNetwork], results: &Results, protocols: &[String]) -> 
     }
     text
 }
-
-/// Writes all figures to a file.
-///
-/// # Errors
-/// An error of the file system.
-pub fn keep(file: &str, results: &Results) -> Result<(), String> {
-    let text = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
-    std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
-}
-
-/// Reads a file that [`keep`] wrote.
-///
-/// # Errors
-/// The file is missing or has other content.
-pub fn read(file: &str) -> Result<Results, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
-    serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))
-}

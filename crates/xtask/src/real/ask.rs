@@ -1,5 +1,6 @@
 //! The flags of measurements in real time.
 
+use crate::flags::Flags;
 use narrows_base::units;
 
 /// Treatment of rows that have been measured before.
@@ -51,31 +52,21 @@ impl MeasureOptions {
             mode: RepeatMode::New,
             any_commit: false,
         };
-        let mut args = args.iter();
-        while let Some(flag) = args.next() {
-            let flag = flag.as_str();
-            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
+        let mut flags = Flags::new(args);
+        while let Some(flag) = flags.advance() {
             match flag {
-                "--links" => ask.links = Some(chosen(flag, value()?, links)?),
-                "--protocols" => ask.protocols = Some(chosen(flag, value()?, protocols)?),
-                "--runs" | "--seeds" => {
-                    let text = value()?;
-                    let n = text.parse().ok().filter(|n| (1..=1000).contains(n));
-                    ask.runs = n.ok_or_else(|| format!("{flag} '{text}': 1 to 1000"))?;
-                }
+                "--links" => ask.links = Some(chosen(flag, flags.list()?, links)?),
+                "--protocols" => ask.protocols = Some(chosen(flag, flags.list()?, protocols)?),
+                "--runs" | "--seeds" => ask.runs = flags.number(1..=1000)?,
                 "--budget" => {
-                    let rate = units::rate(value()?).map_err(|e| format!("--budget {e}"))?;
+                    let rate = units::rate(flags.value()?).map_err(|e| format!("--budget {e}"))?;
                     ask.budget_bps = rate.as_bps() as f64;
                 }
-                "--shorter" => {
-                    let text = value()?;
-                    let f = text.parse().ok().filter(|f| (0.01..=10.0).contains(f));
-                    ask.shorter = f.ok_or_else(|| format!("{flag} '{text}': 0.01 to 10"))?;
-                }
+                "--shorter" => ask.shorter = flags.number(0.01..=10.0)?,
                 "--resume" => ask.mode = RepeatMode::Resume,
                 "--again" => ask.mode = RepeatMode::Again,
                 "--any-commit" => ask.any_commit = true,
-                odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
+                _ => return flags.unknown(KNOWN),
             }
         }
         Ok(ask)
@@ -87,8 +78,7 @@ impl MeasureOptions {
     }
 }
 
-fn chosen(flag: &str, text: &str, known: &[&str]) -> Result<Vec<String>, String> {
-    let list: Vec<String> = text.split(',').map(|w| w.trim().to_string()).collect();
+fn chosen(flag: &str, list: Vec<String>, known: &[&str]) -> Result<Vec<String>, String> {
     match list.iter().find(|w| !known.is_empty() && !known.contains(&w.as_str())) {
         Some(odd) => Err(format!("{flag} '{odd}': there are {}", known.join(", "))),
         None => Ok(list),
