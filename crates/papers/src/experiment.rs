@@ -234,6 +234,8 @@ pub enum OverSeeds {
     /// Their mean, with its 95% interval.
     #[default]
     Mean,
+    /// The mean of those within three standard deviations of all, the rest being outliers (RRTP thesis, section 4.4).
+    Valid,
     /// Their median, for experiments in which some runs stall indefinitely.
     Median,
     /// Each seed on its own, for a claim about every run ("fair", "nobody starves"): the share of seeds with a value in
@@ -249,14 +251,14 @@ impl Claim {
     pub fn range(&self) -> (Option<f64>, Option<f64>) {
         match self.over_seeds {
             OverSeeds::Every => (Some(EVERY), None),
-            OverSeeds::Mean | OverSeeds::Median => (self.min, self.max),
+            OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => (self.min, self.max),
         }
     }
     /// The unit of the compared value.
     pub fn shown_unit(&self) -> &str {
         match self.over_seeds {
             OverSeeds::Every => "of runs",
-            OverSeeds::Mean | OverSeeds::Median => &self.unit,
+            OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => &self.unit,
         }
     }
 }

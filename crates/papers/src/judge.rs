@@ -144,6 +144,6 @@ fn accepted(claim: &Claim) -> String {
     };
     match claim.over_seeds {
         OverSeeds::Every => format!("{range} in at least {EVERY} of runs"),
-        OverSeeds::Mean | OverSeeds::Median => range,
+        OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => range,
     }
 }

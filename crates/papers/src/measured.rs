@@ -79,13 +79,26 @@ impl MeasuredValue {
                 };
                 share(known().filter(kept).count() as f64 / n as f64)
             }
-            OverSeeds::Mean if claim.measure.counts_runs() => {
+            OverSeeds::Mean | OverSeeds::Valid if claim.measure.counts_runs() => {
                 share(known().sum::<f64>() / n as f64)
             }
             OverSeeds::Mean => estimate_within(values.iter().copied(), error).into(),
+            OverSeeds::Valid => {
+                let valid = without_outliers(&known().collect::<Vec<_>>());
+                estimate_within(valid, error).into()
+            }
         };
         MeasuredValue { value, seeds: if first == 0 { 0 } else { values.len() } }
     }
+}
+
+/// Values within three standard deviations of their mean, both of all values. Of ten or fewer none lies further.
+fn without_outliers(values: &[f64]) -> Vec<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let valid = |x: &f64| variance.is_nan() || (x - mean).powi(2) <= 9.0 * variance;
+    values.iter().copied().filter(valid).collect()
 }
 
 #[cfg(test)]
@@ -134,6 +147,22 @@ mod tests {
         let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
         assert_eq!(MeasuredValue::new(&every, &runs, 10).value.value, 0.0);
         assert_eq!(MeasuredValue::new(&claim(JAIN), &runs, 10).value.value, 0.5);
+    }
+
+    #[test]
+    fn a_trial_beyond_three_standard_deviations_is_not_counted() {
+        let mut trials = vec![1.0; 9];
+        trials.push(100.0);
+        assert_eq!(without_outliers(&trials), trials, "of ten none can be so far");
+        trials.insert(0, 1.0);
+        assert_eq!(without_outliers(&trials), [1.0; 10]);
+        assert_eq!(without_outliers(&[1.0; 3]), [1.0; 3], "equal trials have no deviation");
+        assert_eq!(without_outliers(&[1.0]), [1.0]);
+        let valid = claim(&format!("over_seeds = 'valid'\n{JAIN}"));
+        let measured = MeasuredValue::new(&valid, &trials, 11);
+        assert_eq!((measured.value.value, measured.seeds), (1.0, 11));
+        let mean = MeasuredValue::new(&claim(JAIN), &trials, 11).value.value;
+        assert!(mean > 9.0, "the rule is the paper's, not every claim's: {mean}");
     }
 
     #[test]

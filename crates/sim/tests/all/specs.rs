@@ -384,6 +384,7 @@ fn source() -> impl Strategy<Value = SourceSpec> {
         "cbr(rate=1Tbit/s,size=1B,on=1ns,off=1ns)",
         "transfer(size=1000000000GB)",
         "telnet(interval=1us)",
+        "telnet(interval=1us,times=tcplib)",
         "web(rate=1000000,mean=1B)",
         "web(shape=1.01,mean=1000GB)",
         "video(fps=1000,max=1Tbit/s,key=1,key-size=100)",
