@@ -24,6 +24,7 @@ use narrows_media::inlet::{InletEvent, Outs};
 use narrows_media::outlet::OutletOptions;
 use narrows_media::receive::ReceiveOptions;
 use narrows_media::send::Offer;
+use narrows_options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind, key};
 use narrows_transport::endpoint::Permit;
@@ -114,10 +115,10 @@ pub struct Receive {
     #[arg(long)]
     pub once: bool,
     /// This receiver's key [default: server.key in the folder that `narrows key` names; client.key, if it connects]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub group: GroupReceiveArgs,
@@ -156,10 +157,10 @@ pub struct Send {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<Rate>,
     /// Print a line for each change of the encoder's rate, as rate 4200000 (bit/s)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub rate_lines: bool,
     /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "PORT")]
     pub rate_http: Option<u16>,
     /// Read flags and receiver (the URL) from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
@@ -168,10 +169,10 @@ pub struct Send {
     #[arg(long)]
     pub json: bool,
     /// This sender's key [default: client.key in the folder that `narrows key` names; server.key with --listen]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub group: GroupSendArgs,

@@ -15,6 +15,7 @@ use narrows_base::Rate;
 use narrows_files::rrtp::{Permit, ServerControl};
 use narrows_files::service::Permits;
 use narrows_files::{Service, rrtp, tcp, url};
+use narrows_options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, error, key};
@@ -82,17 +83,17 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Store measured paths to clients, and begin with them when a client returns (rrtp)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub learn: bool,
     /// Let clients choose protocols that send at a rate given by the client (tear-reliable, rrtp-lasthop, rrtp+tfrc,
     /// rrtp+fixed), up to this rate
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: TransportArgs,

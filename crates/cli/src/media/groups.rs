@@ -12,6 +12,7 @@ use narrows_base::{Duration, Rate};
 use narrows_media::blocking;
 use narrows_media::group::{self, Interface};
 use narrows_media::group_run::{GroupReceive, GroupSend};
+use narrows_options::RARE;
 use narrows_options::values::time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -21,10 +22,10 @@ const SITE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 78, 
 #[derive(Args, Debug)]
 pub struct GroupArgs {
     /// Multicast group of the base layer; each further layer uses the next address. site is 239.255.78.87:47480
-    #[arg(long, value_name = "GROUP[:PORT]|site", value_parser = base)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "GROUP[:PORT]|site", value_parser = base)]
     pub multicast: Option<SocketAddr>,
     /// With --multicast: network interface, by its address (IPv4) or number (IPv6) [default: the system's choice]
-    #[arg(long, value_name = "ADDR|NUMBER", value_parser = interface, requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "ADDR|NUMBER", value_parser = interface, requires = "multicast")]
     pub interface: Option<Interface>,
 }
 
@@ -33,10 +34,10 @@ pub struct GroupSendArgs {
     #[command(flatten)]
     pub group: GroupArgs,
     /// With --multicast (required): maximum rate of all layers together, including headers
-    #[arg(long, value_name = "RATE", value_parser = rate, requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate, requires = "multicast")]
     pub max_total: Option<Rate>,
     /// With --multicast: number of hops; 1 stays in this network [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..), requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", value_parser = clap::value_parser!(u8).range(0..), requires = "multicast")]
     pub ttl: Option<u8>,
 }
 
@@ -45,7 +46,7 @@ pub struct GroupReceiveArgs {
     #[command(flatten)]
     pub group: GroupArgs,
     /// With --multicast: round-trip time that TEAR assumes while no queue has formed [default: 100ms]
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", value_parser = time, requires = "multicast")]
     pub rtt: Option<Duration>,
 }
 
