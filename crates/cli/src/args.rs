@@ -139,6 +139,10 @@ pub struct SweepArgs {
 pub struct OutputArgs {
     #[command(flatten)]
     pub jobs: Jobs,
+    /// Also write COLUMN.svg: this column of the time series, as cwnd or queue, in the width of a paper's column; may be
+    /// repeated
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "COLUMN")]
+    pub plot: Vec<String>,
     /// Folder for report.html, comparison.svg, summary.json, tables as CSV and Parquet
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,
