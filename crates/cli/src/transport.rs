@@ -16,7 +16,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 pub const PACKET: u32 = 1500;
 
 /// Hints about the path, and the user's limit.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Hints {
     /// Hint: the link's rate
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
