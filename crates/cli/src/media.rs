@@ -223,7 +223,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         to.push((Ipv4Addr::LOCALHOST, 5004).into());
     }
     if to.iter().any(|to| to.port() == 0) {
-        return Err(input("--to: port 0 is no port that somebody listens at"));
+        return Err(input("--to: port 0 is not a destination"));
     }
     if to.len() > MAX_LAYERS {
         return Err(Failure::Input(format!("--to: there are {MAX_LAYERS} layers at most")));
@@ -326,7 +326,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     if let Some(base) = a.group.group.multicast {
         if a.live.live.is_some() {
             return Err(input(
-                "--live: of what is sent to groups nobody reports, so there is nothing to see; media receive --multicast has --live",
+                "--live: groups send no reports to the sender; media receive --multicast has --live",
             ));
         }
         return groups::send(&a.group, base, layers, a.json);

@@ -95,7 +95,7 @@ pub fn send(
 ) -> Result<(), Failure> {
     let Some(total) = a.max_total else {
         return Err(Failure::Input(
-            "media send --multicast: --max-total RATE is missing: nobody answers, so it says how much may be sent".into(),
+            "media send --multicast: --max-total RATE is missing: groups send no feedback, so it bounds the rate".into(),
         ));
     };
     let all = layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.rate.as_bps()));
