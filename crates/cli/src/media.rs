@@ -196,18 +196,10 @@ pub fn media(a: &MediaArgs) -> Result<(), Failure> {
 }
 
 /// Words for messages of the two commands about the other end.
-const RECEIVES: FarEndWords = FarEndWords {
-    command: "media receive",
-    peer: "a sender",
-    come_to: "send",
-    listen: "127.0.0.1:47472",
-};
-const SENDS: FarEndWords = FarEndWords {
-    command: "media send",
-    peer: "a receiver",
-    come_to: "receive",
-    listen: "127.0.0.1:47473",
-};
+const RECEIVES: FarEndWords =
+    FarEndWords { command: "media receive", peer: "a sender", listen: "127.0.0.1:47472" };
+const SENDS: FarEndWords =
+    FarEndWords { command: "media send", peer: "a receiver", listen: "127.0.0.1:47473" };
 
 fn input(line: &str) -> Failure {
     Failure::Input(line.into())

@@ -183,13 +183,14 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
         text += &format!("  rrtp://{name}@{at}/\n  tcp://{name}@{at}/\n");
     }
     if at.ip().is_unspecified() {
-        text += "Behind NAT, put the address that others see in the place of this machine's.\n";
+        text += "Behind a NAT, the URL needs its public address instead of this machine's.\n";
     }
     if open_to_all && !at.ip().is_loopback() {
-        text += "Anybody who reaches this address may come; --clients FILE admits some only.\n";
+        text +=
+            "Every host that reaches this address is accepted; --clients FILE restricts that.\n";
     }
     if may_put && open_to_all && !has_quota && !at.ip().is_loopback() {
-        text += "Whoever may put may fill the disk; --quota bounds that.\n";
+        text += "Clients may fill the disk; --quota bounds that.\n";
     }
     print(&text)?;
     let spawn = |work: Box<dyn FnOnce() + Send>| {

@@ -191,7 +191,7 @@ pub fn key(a: &KeyArgs) -> Result<(), Failure> {
         if known_servers()?.forget(&name)? {
             return print(&format!("{name} is forgotten; its key is kept at the next meeting\n"));
         }
-        return Err(Failure::Input(format!("--forget: {name} is not known, nothing was done")));
+        return Err(Failure::Input(format!("--forget: {name} is not known")));
     }
     let name = if a.server { "server.key" } else { "client.key" };
     let identity = own_key(a.identity.as_deref(), name)?;
@@ -409,7 +409,7 @@ fn finish(
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
     // The transfer has succeeded, even if the path cannot be stored.
     if let Err(e) = opened.learn(&progress.delivered()) {
-        terminal::note(&format!("narrows: --learn: nothing is kept of this path: {e}"));
+        terminal::note(&format!("narrows: --learn: this path is not stored: {e}"));
     }
     if options.json {
         let line = json!({

@@ -292,12 +292,12 @@ fn input(line: &str) -> Failure {
 fn permissions(a: &TunnelServeArgs) -> Result<Permissions, Failure> {
     let Some(clients) = &a.clients else {
         return Err(input(
-            "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
+            "tunnel serve: --clients FILE is missing: the keys of permitted clients, one per line",
         ));
     };
     if a.allow.is_empty() {
         return Err(input(
-            "tunnel serve: --allow TARGET is missing: what clients may connect to, as in --allow example.org:443",
+            "tunnel serve: --allow TARGET is missing: a target that clients may reach, as in --allow example.org:443",
         ));
     }
     let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
@@ -385,7 +385,7 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
     }
     if entrances.is_empty() {
         return Err(input(
-            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --udp, --http-proxy, --reverse, --stdio or --tun",
+            "tunnel connect: there is no entrance to the tunnel: give --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --udp, --http-proxy, --reverse, --stdio or --tun",
         ));
     }
     let config = a.transport.connection()?;
@@ -450,7 +450,7 @@ fn remembered(
     }
     if rate.is_some() || rtt.is_some() || loss.is_some() {
         return Err(input(
-            "--learn: --rate, --rtt and --loss say what the path is like; leave out one or the other",
+            "--learn: --rate, --rtt and --loss describe the path already; leave out one or the other",
         ));
     }
     let file = LearnedPaths::at(key::config_folder()?.join("paths.toml"));

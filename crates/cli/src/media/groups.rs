@@ -162,7 +162,7 @@ pub fn receive(
     let observer = observer.as_ref();
     let measures = blocking::receive_from_groups(&options, ready, tell, observer, &STOP)?;
     match measures {
-        None => say(json, "nothing came")?,
+        None => say(json, "no media arrived")?,
         Some(measures) if json => {
             print_json_line(&serde_json::to_value(&measures).unwrap_or_default())?;
         }
