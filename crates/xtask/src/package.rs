@@ -170,7 +170,8 @@ fn rpm(out: &Path, staged: &Path) -> Result<Option<PathBuf>, String> {
     Ok(Some(out.join(format!("narrows-{VERSION}-1.x86_64.rpm"))))
 }
 
-/// A wheel for Python 3.10 and newer, and the sources.
+/// A wheel for Python 3.10 and newer, and the sources. With `--debug` the wheel has the module of the tests: maturin would
+/// compile it with fewer features, which takes as long as all crates of the command.
 fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
     let tools = environment("python3", "target/python/wheel-tools", WHEEL_TOOLS)?.join("bin");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -183,18 +184,24 @@ fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
             &format!("maturin {}", args.join(" ")),
         )
     };
-    maturin(if is_debug {
-        &["build", "--compatibility", "linux", "--profile", "dev", "--locked"]
-    } else {
-        &["build", "--zig", "--compatibility", MANYLINUX, "--profile", "dist", "--locked"]
-    })?;
+    if !is_debug {
+        let how = ["--zig", "--compatibility", MANYLINUX, "--profile", "dist", "--locked"];
+        maturin(&[&["build"][..], &how].concat())?;
+    }
     maturin(&["sdist"])?;
+    let sources = out.join(format!("narrows-{VERSION}.tar.gz"));
+    if is_debug {
+        crate::python::build()?;
+        let mut make = Command::new("python3");
+        make.arg("packaging/test_wheel.py").arg(&sources).arg(out);
+        run(&mut make, "packaging/test_wheel.py")?;
+    }
     let find = |end: &str| {
         let found = made(out)?.into_iter().find(|file| name_of(file).ends_with(end));
         let is_python = |file: &PathBuf| name_of(file).starts_with("narrows-");
         found.filter(is_python).ok_or_else(|| format!("maturin made no {end}"))
     };
-    Ok([find(".whl")?, out.join(format!("narrows-{VERSION}.tar.gz"))])
+    Ok([find(".whl")?, sources])
 }
 
 /// The checksums of everything.

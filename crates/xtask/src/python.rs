@@ -68,7 +68,7 @@ fn read_parquet(newest: &Path) -> Result<(), String> {
 
 /// The compiled module, beside the package's Python files, and the command, with which it is compared. All crates at
 /// once, as `cargo test --workspace` has just built them: alone, each would be built again with fewer features.
-fn build() -> Result<(), String> {
+pub fn build() -> Result<(), String> {
     let full = ["--features", "narrows-cli/full"];
     cargo(&[&["build", "--workspace", "--lib", "--bins", "--locked"][..], &full].concat())?;
     place("debug")
