@@ -1,8 +1,8 @@
 #!/bin/bash
 # Follows each task page with a package, from nothing to its answer, without Rust and with an empty home; prints the
-# seconds. Needs namespaces for `link`. Argument: the folder of the packages.
+# seconds. Needs namespaces for `link`. Arguments: the folder of the packages, and the pages, by default all.
 set -euo pipefail
-folder=$(realpath "$1")
+folder=$(realpath "$1") wanted=${*:2}
 docs=$(realpath docs) notebook=$(realpath python/notebooks/teach_congestion_control.ipynb)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -13,6 +13,7 @@ await() {
 }
 # The page NAME: installs a package in a fresh home, and follows.
 page() {
+    [[ -z $wanted || " $wanted " == *" $1 "* ]] || return 0
     mkdir "$scratch/$1"
     local begun=$EPOCHREALTIME
     if ! (cd "$scratch/$1" && env -i HOME="$PWD" XDG_CONFIG_HOME="$PWD" LANG=C.UTF-8 DOCS="$docs" FOLDER="$folder" \

@@ -160,7 +160,7 @@ class WindowsEnd(Attack):
 
 
 class Unread(Attack):
-    """10 kB of requests whose answers nobody acknowledges: 100 GETs of a large file on each of 3 connections."""
+    """10 kB of requests with unacknowledged answers: 100 GETs of a large file on each of 3 connections."""
 
     want = 3
     options = {"reports": None}
@@ -345,7 +345,7 @@ class TcpConnection:
                 self.sock.send(b"NRWT\x01\x01" + struct.pack(">H", len(first)) + first)
                 self.said = 1
             if self.asks and self.said == 2:
-                # An answer that nobody reads; that the server has hung up shows behind what it has sent.
+                # An unread answer; that the server has hung up shows behind what it has sent.
                 info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
                 self.is_over = info[0] != TCP_ESTABLISHED
                 return

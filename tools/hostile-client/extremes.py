@@ -59,7 +59,7 @@ def blocked(c):
 
 
 def windows(c):
-    """Windows that rise by a byte, a thousand times a second, and answers that nobody reads."""
+    """Windows that rise by a byte, a thousand times a second, and unread answers."""
     if c.next_stream == 0:
         c.window = 1 << 20
         for _ in range(100):
@@ -110,7 +110,7 @@ def frames_at_random(c):
 
 
 def messages(c):
-    """Messages that nobody reads, empty and full ones."""
+    """Unread messages, empty and full ones."""
     for _ in range(20):
         c.send(b"\x05\0" * 200)
         c.send(b"\x04" + bytes(1100))

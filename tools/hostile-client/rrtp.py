@@ -2,8 +2,8 @@
 """A small client of rrtp and of the file service, written from docs/rrtp.md and docs/files.md alone.
 
 It keeps no promise to its peer: what it reports, asks for and permits is up to the script that uses it. A
-`Port` is a UDP socket with any number of connections; `Connection` opens, seals and reads, and tells nobody
-off; `run` serves connections and calls the script every 10 ms; `Link` is a bottleneck that is played here.
+`Port` is a UDP socket with any number of connections; `Connection` opens, seals and reads, and never
+closes for a violation; `run` serves connections and calls the script every 10 ms; `Link` is a bottleneck that is played here.
 """
 
 import hashlib
@@ -155,7 +155,7 @@ class Port:
             if data[0] & 0x80 == 0:
                 whose = [self.open.get(data[1:5])]
             elif data[0] == 0x87:
-                whose = list(self.open.values())  # A RESET names nobody; the token does.
+                whose = list(self.open.values())  # A RESET carries a token, and no connection.
             else:
                 whose = [self.opening.get(data[5:21])]
             for connection in filter(None, whose):

@@ -8,7 +8,7 @@ pub enum FullCommand {
     /// Run any program over an emulated link (Linux)
     #[command(after_help = crate::link::HELP)]
     Link(Box<crate::link::LinkArgs>),
-    /// Emulate a UDP link: the simulator's links, in real time
+    /// Emulate a link between two UDP or TCP ports, without privileges
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
     /// Run controllers in the Linux kernel's TCP, for any program

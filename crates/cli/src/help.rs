@@ -30,6 +30,22 @@ pub fn by_need(all: &Command) -> String {
     text
 }
 
+/// The command and those below it. Their `-h` ends with the first examples of the text that ends `--help`.
+pub fn with_short(command: Command) -> Command {
+    let long = command.get_after_help().map(ToString::to_string);
+    let examples = long
+        .as_deref()
+        .and_then(|text| text.split("\n\n").find(|part| part.starts_with("Examples:")));
+    let examples = examples.filter(|_| command.get_after_long_help().is_none()).map(str::to_owned);
+    let command = match (examples, long) {
+        (Some(examples), Some(long)) if examples != long => {
+            command.after_help(examples).after_long_help(long)
+        }
+        _ => command,
+    };
+    command.mut_subcommands(with_short)
+}
+
 pub const EXAMPLES: &str = "\
 Examples:
   narrows compare                                 the wireless default, all TCPs

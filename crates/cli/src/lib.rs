@@ -131,7 +131,7 @@ fn ended(result: Result<(), Failure>) -> ExitCode {
 fn command() -> clap::Command {
     let all = Cli::command();
     let needs = help::by_need(&all);
-    all.help_template(format!(
+    all.mut_subcommands(help::with_short).help_template(format!(
         "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{needs}\nOptions:\n{{options}}{{after-help}}"
     ))
 }

@@ -22,6 +22,7 @@ use crate::live::LiveArgs;
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
 use clap::Args;
+use narrows_options::RARE;
 use narrows_options::values::seed;
 use std::path::PathBuf;
 
@@ -31,25 +32,25 @@ pub struct LinkArgs {
     #[arg(value_name = "SPEC|NAME", required_unless_present_any = ["clean", "scenario", "guard"], conflicts_with_all = ["clean", "scenario"])]
     pub link: Option<String>,
     /// Read flags and link (SPEC) from this TOML file; those on the command line take precedence
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Return path [default: the same rate, delay and queue without loss]
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub back: Option<String>,
     /// Join two network namespaces of `ip netns`, until Ctrl-C
-    #[arg(long, value_name = "A:B", conflicts_with_all = ["command", "far", "scenario"])]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "A:B", conflicts_with_all = ["command", "far", "scenario"])]
     pub between: Option<String>,
     /// A shell command for the far end, which is then a namespace of its own: isolated, no root needed
     #[arg(long, value_name = "COMMAND", requires = "command", conflicts_with = "scenario")]
     pub far: Option<String>,
     /// Emulate the topology of a scenario file: a namespace for each node
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "back"])]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE", conflicts_with_all = ["command", "back"])]
     pub scenario: Option<PathBuf>,
     /// A shell command for a scenario's node; the links end with the last command given
-    #[arg(long, value_name = "NODE=COMMAND", requires = "scenario")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "NODE=COMMAND", requires = "scenario")]
     pub at: Vec<String>,
     /// Seed of the losses: the n-th packet that enters a link always has the same outcome
-    #[arg(long, value_name = "S", value_parser = seed())]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", value_parser = seed())]
     pub seed: Option<u64>,
     /// Print a line on the error stream each second while a command runs
     #[arg(long)]
@@ -67,7 +68,7 @@ pub struct LinkArgs {
     #[command(flatten)]
     pub record: RecordArgs,
     /// Clean up after killed runs
-    #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "metrics", "progress"])]
+    #[arg(long, hide_short_help = true, help_heading = RARE, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "metrics", "progress"])]
     pub clean: bool,
     /// Clean up if the process that started this one is killed
     #[arg(long, hide = true, exclusive = true)]

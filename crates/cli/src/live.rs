@@ -65,7 +65,7 @@ impl LiveArgs {
         })?;
         if !at.ip().is_loopback() {
             note(
-                "live: others can reach this page, too; whoever has the address with its token sees it",
+                "live: other hosts can reach this page, too; its address with the token gives access",
             );
         }
         Ok(Some(page))

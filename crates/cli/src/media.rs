@@ -24,6 +24,7 @@ use narrows_media::inlet::{InletEvent, Outs};
 use narrows_media::outlet::OutletOptions;
 use narrows_media::receive::ReceiveOptions;
 use narrows_media::send::Offer;
+use narrows_options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind, key};
 use narrows_transport::endpoint::Permit;
@@ -114,10 +115,10 @@ pub struct Receive {
     #[arg(long)]
     pub once: bool,
     /// This receiver's key [default: server.key in the folder that `narrows key` names; client.key, if it connects]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub group: GroupReceiveArgs,
@@ -156,10 +157,10 @@ pub struct Send {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<Rate>,
     /// Print a line for each change of the encoder's rate, as rate 4200000 (bit/s)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub rate_lines: bool,
     /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "PORT")]
     pub rate_http: Option<u16>,
     /// Read flags and receiver (the URL) from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
@@ -168,10 +169,10 @@ pub struct Send {
     #[arg(long)]
     pub json: bool,
     /// This sender's key [default: client.key in the folder that `narrows key` names; server.key with --listen]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub group: GroupSendArgs,
@@ -195,18 +196,10 @@ pub fn media(a: &MediaArgs) -> Result<(), Failure> {
 }
 
 /// Words for messages of the two commands about the other end.
-const RECEIVES: FarEndWords = FarEndWords {
-    command: "media receive",
-    peer: "a sender",
-    come_to: "send",
-    listen: "127.0.0.1:47472",
-};
-const SENDS: FarEndWords = FarEndWords {
-    command: "media send",
-    peer: "a receiver",
-    come_to: "receive",
-    listen: "127.0.0.1:47473",
-};
+const RECEIVES: FarEndWords =
+    FarEndWords { command: "media receive", peer: "a sender", listen: "127.0.0.1:47472" };
+const SENDS: FarEndWords =
+    FarEndWords { command: "media send", peer: "a receiver", listen: "127.0.0.1:47473" };
 
 fn input(line: &str) -> Failure {
     Failure::Input(line.into())
@@ -222,7 +215,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         to.push((Ipv4Addr::LOCALHOST, 5004).into());
     }
     if to.iter().any(|to| to.port() == 0) {
-        return Err(input("--to: port 0 is no port that somebody listens at"));
+        return Err(input("--to: port 0 is not a destination"));
     }
     if to.len() > MAX_LAYERS {
         return Err(Failure::Input(format!("--to: there are {MAX_LAYERS} layers at most")));
@@ -325,7 +318,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     if let Some(base) = a.group.group.multicast {
         if a.live.live.is_some() {
             return Err(input(
-                "--live: of what is sent to groups nobody reports, so there is nothing to see; media receive --multicast has --live",
+                "--live: groups send no reports to the sender; media receive --multicast has --live",
             ));
         }
         return groups::send(&a.group, base, layers, a.json);

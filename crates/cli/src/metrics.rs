@@ -8,12 +8,13 @@ use narrows_live::MetricsListener;
 use narrows_live::metrics::endpoint::EndpointMetrics;
 use narrows_live::metrics::{Counter, MetricSource};
 use narrows_net::tap::{self, Tap};
+use narrows_options::RARE;
 use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct MetricsArgs {
     /// Serve counters for Prometheus at http://ADDR/metrics: connections, bytes, losses, RTT, refusals
-    #[arg(long = "metrics", id = "metrics", value_name = "ADDR")]
+    #[arg(long = "metrics", hide_short_help = true, help_heading = RARE, id = "metrics", value_name = "ADDR")]
     pub address: Option<String>,
 }
 

@@ -1,5 +1,8 @@
-//! `narrows relay`: a UDP link emulator that drives the simulator's own links in real time.
+//! `narrows relay`: an emulated link between two ports, which drives the simulator's own links in real time.
 
+mod tcp;
+
+use self::tcp::{LOOPBACK, TcpEnds};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, shown};
 use crate::metrics::{self, MetricsArgs};
@@ -41,6 +44,9 @@ pub struct RelayArgs {
     /// Return path [default: the same rate, delay and queue without loss]
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub link_back: Option<String>,
+    /// Relay TCP connections instead of datagrams; the data cross the link under this controller [default: cubic]
+    #[arg(long, value_name = "CONTROLLER", num_args = 0..=1, require_equals = true, default_missing_value = "cubic")]
+    pub tcp: Option<String>,
     /// Seed of the losses; a simulation with this seed draws the same ones
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
@@ -64,9 +70,13 @@ Each counts with its UDP payload and 28 bytes of IP and UDP headers. Links have
 the syntax of `narrows compare`; the delays of access= and egress= are added to
 the link's own.
 
+With --tcp all connections are streams of one rrtp connection across the link,
+which has its own handshake, congestion control and retransmission.
+
 Examples:
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link 20Mbit/s,25ms,loss=1%
+  narrows relay --tcp --listen 127.0.0.1:8080 --to 127.0.0.1:80 --link lte
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link 1Mbit/s,250ms \\
       --link-back 1.5Mbit/s,250ms,loss=1%   loss on the downlink
@@ -95,16 +105,22 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         .into_iter()
         .chain(live.map(|l| Arc::new(LiveLinkTap(l)) as Arc<dyn RelayTap>))
         .chain(a.metrics.address.is_some().then_some(counted as Arc<dyn RelayTap>));
-    let relay = Relay::watched(listen, to, &forward, &backward, a.seed, both(taps.collect()));
+    let mut tcp = a.tcp.as_deref().map(|name| TcpEnds::start(name, to)).transpose()?;
+    let (at, far) = tcp.as_ref().map_or((listen, to), |ends| (LOOPBACK, ends.far));
+    let relay = Relay::watched(at, far, &forward, &backward, a.seed, both(taps.collect()));
     let done = relay.map_err(|e| Failure::Outside(e.to_string())).and_then(|relay| {
         catch_interrupt();
+        let at = relay.local_addr();
+        let shown = match &mut tcp {
+            Some(ends) => format!("TCP at {}", ends.open(listen, at)?),
+            None => addresses(at),
+        };
         note(&format!(
-            "relaying {} to {to}: there {}; back {}",
-            addresses(relay.local_addr()),
-            describe(&there),
-            describe(&back)
+            "relaying {shown} to {to}: {}",
+            directions([&there, &back], ("--link-back", a.link_back.is_some()))
         ));
         watch(&relay, a.duration);
+        drop(tcp);
         let stats = relay.stop();
         print(&format!("{}\n", if a.json { json(&stats).to_string() } else { table(&stats) }))
     });
@@ -165,6 +181,14 @@ pub fn describe(direction: &LinkDirection) -> String {
     let pairs: Vec<String> =
         direction.pairs().into_iter().map(|(k, v)| format!("{k} {v}")).collect();
     pairs.join(", ")
+}
+
+/// Both directions in a line. If only the forward path loses packets because the flag of the return path is not given,
+/// the line names the flag.
+pub fn directions([there, back]: [&LinkDirection; 2], (flag, is_given): (&str, bool)) -> String {
+    let is_one_way = !is_given && !there.loss.is_empty() && back.loss.is_empty();
+    let hint = if is_one_way { format!(" (without loss; {flag} sets it)") } else { String::new() };
+    format!("there: {}; back: {}{hint}", describe(there), describe(back))
 }
 
 /// Shows the traffic until it is time to stop.
@@ -250,4 +274,27 @@ pub fn json(s: &RelayStats) -> Value {
         "late_mean_s": s.lateness.mean_s, "late_p99_s": s.lateness.p99_s,
         "late_max_s": s.lateness.max_s, "clients": s.clients_seen, "errors": s.errors,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A user who gives a loss for one path only is told where the other is set.
+    #[test]
+    fn a_link_that_loses_one_way_names_the_other_flag() {
+        let line = |there: &str, back: Option<&str>| {
+            let (a, b) = links(["--link", "--back"], there, back).unwrap();
+            directions([&a, &b], ("--back", back.is_some()))
+        };
+        let hint = "(without loss; --back sets it)";
+        assert!(line("10Mbit/s,20ms,loss=2%", None).ends_with(hint));
+        for (there, back) in [
+            ("10Mbit/s,20ms", None),
+            ("10Mbit/s,20ms,loss=2%", Some("10Mbit/s,20ms")),
+            ("10Mbit/s,20ms,loss=2%", Some("10Mbit/s,20ms,loss=2%")),
+        ] {
+            assert!(!line(there, back).contains(hint), "{there} {back:?}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use narrows_base::Rate;
 use narrows_files::rrtp::{Permit, ServerControl};
 use narrows_files::service::Permits;
 use narrows_files::{Service, rrtp, tcp, url};
+use narrows_options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, error, key};
@@ -82,17 +83,17 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Store measured paths to clients, and begin with them when a client returns (rrtp)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub learn: bool,
     /// Let clients choose protocols that send at a rate given by the client (tear-reliable, rrtp-lasthop, rrtp+tfrc,
     /// rrtp+fixed), up to this rate
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -182,13 +183,14 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
         text += &format!("  rrtp://{name}@{at}/\n  tcp://{name}@{at}/\n");
     }
     if at.ip().is_unspecified() {
-        text += "Behind NAT, put the address that others see in the place of this machine's.\n";
+        text += "Behind a NAT, the URL needs its public address instead of this machine's.\n";
     }
     if open_to_all && !at.ip().is_loopback() {
-        text += "Anybody who reaches this address may come; --clients FILE admits some only.\n";
+        text +=
+            "Every host that reaches this address is accepted; --clients FILE restricts that.\n";
     }
     if may_put && open_to_all && !has_quota && !at.ip().is_loopback() {
-        text += "Whoever may put may fill the disk; --quota bounds that.\n";
+        text += "Clients may fill the disk; --quota bounds that.\n";
     }
     print(&text)?;
     let spawn = |work: Box<dyn FnOnce() + Send>| {

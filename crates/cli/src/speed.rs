@@ -14,6 +14,7 @@ use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::{self, Tap};
+use narrows_options::RARE;
 use narrows_options::values::{seed, time};
 use narrows_record::Recorder;
 use narrows_scenario::link_direction::LinkDirection;
@@ -34,7 +35,7 @@ pub struct SpeedArgs {
     #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "listen", "link"])]
     pub server: Option<String>,
     /// Read flags and server from this TOML file; those on the command line take precedence
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Run as a server, until Ctrl-C
     #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link", "reconfigure"])]
@@ -43,7 +44,7 @@ pub struct SpeedArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     pub listen: String,
     /// Connect here instead of to the server in this process: a relay
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["server", "serve", "link"])]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "ADDR", conflicts_with_all = ["server", "serve", "link"])]
     pub through: Option<String>,
     /// Put an emulated link between the ends, as `narrows relay` does
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
@@ -52,7 +53,7 @@ pub struct SpeedArgs {
     #[arg(long, value_name = "SPEC|NAME", requires = "link", allow_hyphen_values = true)]
     pub link_back: Option<String>,
     /// Seed of the emulated link's losses
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Duration, including the handshake [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "bytes")]
@@ -61,16 +62,16 @@ pub struct SpeedArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub bytes: Option<u64>,
     /// Number of concurrent connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub connections: u16,
     /// The server sends (paced by its own --protocol)
     #[arg(long, conflicts_with = "reconfigure")]
     pub down: bool,
     /// Send unreliable messages of this size instead of a stream
-    #[arg(long, value_name = "SIZE", value_parser = message, conflicts_with = "down")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", value_parser = message, conflicts_with = "down")]
     pub messages: Option<u16>,
     /// Encrypt with chacha20 instead of aes256
-    #[arg(long, value_name = "aes256|chacha20", default_value = "aes256", value_parser = suite)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "aes256|chacha20", default_value = "aes256", value_parser = suite)]
     pub cipher: Suite,
     #[command(flatten)]
     pub transport: TransportArgs,

@@ -18,6 +18,7 @@ use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
 use narrows_files::{ProgressEvent, Replace, Scheme, TransferControl, Url};
 use narrows_net::tap::Tap;
+use narrows_options::RARE;
 use narrows_peers::access::KnownServers;
 use narrows_peers::{Error, ErrorKind, Identity, error, key};
 use observed::{record, shown};
@@ -47,9 +48,7 @@ Examples:
   narrows get tcp://host/photos/ --protocol tcp+bbr    into ./photos
   narrows get rrtp://host/photos/ -o /tmp/             into /tmp/photos
   narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%
-  narrows get rrtp://host/movie.mkv --reconfigure 30s:rate=384kbit/s
-
---reconfigure gives the server new hints when the network is known to change.";
+  narrows get rrtp://host/movie.mkv --reconfigure 30s:rate=384kbit/s";
 
 pub const PUT: &str = "\
 If the URL ends with /, the file or folder is put there under its own name;
@@ -73,10 +72,10 @@ pub struct TransferOptions {
     #[command(flatten)]
     pub hints: Hints,
     /// Store the measured path, and begin with it the next time (rrtp)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Print the result as one line of JSON
     #[arg(long)]
@@ -95,7 +94,7 @@ pub struct Get {
     #[arg(long)]
     pub overwrite: bool,
     /// Also get new hidden files when the local folder exists already
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub hidden: bool,
     #[command(flatten)]
     pub options: TransferOptions,
@@ -192,7 +191,7 @@ pub fn key(a: &KeyArgs) -> Result<(), Failure> {
         if known_servers()?.forget(&name)? {
             return print(&format!("{name} is forgotten; its key is kept at the next meeting\n"));
         }
-        return Err(Failure::Input(format!("--forget: {name} is not known, nothing was done")));
+        return Err(Failure::Input(format!("--forget: {name} is not known")));
     }
     let name = if a.server { "server.key" } else { "client.key" };
     let identity = own_key(a.identity.as_deref(), name)?;
@@ -410,7 +409,7 @@ fn finish(
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
     // The transfer has succeeded, even if the path cannot be stored.
     if let Err(e) = opened.learn(&progress.delivered()) {
-        terminal::note(&format!("narrows: --learn: nothing is kept of this path: {e}"));
+        terminal::note(&format!("narrows: --learn: this path is not stored: {e}"));
     }
     if options.json {
         let line = json!({

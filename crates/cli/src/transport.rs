@@ -6,6 +6,7 @@ use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
+use narrows_options::RARE;
 use narrows_options::values::time;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::{Preset, Protocol};
@@ -15,16 +16,16 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 pub const PACKET: u32 = 1500;
 
 /// Hints about the path, and the user's limit.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Hints {
     /// Hint: the link's rate
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub rate: Option<Rate>,
     /// Hint: the round-trip time with empty queues
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", value_parser = time)]
     pub rtt: Option<Duration>,
     /// Hint: the share of packets that the link loses without congestion
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SHARE", value_parser = share)]
     pub loss: Option<f64>,
     /// Maximum sending rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
@@ -47,7 +48,7 @@ impl Hints {
 pub struct Reconfigure {
     /// After TIME, give these hints about the path, as in 30s:rate=384kbit/s,rtt=300ms; keys are rate, rtt, loss; may
     /// be repeated (rrtp)
-    #[arg(long, value_name = "TIME:KEY=VALUE,...", value_parser = path_hints_at)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME:KEY=VALUE,...", value_parser = path_hints_at)]
     pub reconfigure: Vec<(Duration, PathHints)>,
 }
 

@@ -15,6 +15,7 @@ use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_files::{Scheme, Url, url};
+use narrows_options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::LearnedPaths;
@@ -128,29 +129,29 @@ pub struct TunnelServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Maximum number of concurrent TCP connections and UDP flows of a client [default: 1024]
-    #[arg(long, value_name = "N", value_parser = streams)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", value_parser = streams)]
     pub max_streams: Option<usize>,
     /// Maximum number of concurrent UDP flows of a client [default: 256]
-    #[arg(long, value_name = "N")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N")]
     pub max_flows: Option<usize>,
     /// New connections and flows of a client per second, in the long run [default: 100]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_openings: Option<u32>,
     /// Maximum rate of each client, over all of its connections and in both directions together
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub client_limit: Option<Rate>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Store measured paths to clients, and begin with them when a client returns
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub learn: bool,
     /// Let clients choose protocols that send at a rate given by the client (tear-reliable, rrtp-lasthop, rrtp+tfrc,
     /// rrtp+fixed), up to this rate
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -197,16 +198,16 @@ pub struct TunnelConnectArgs {
     #[arg(long, value_name = "NETWORK|default")]
     pub route: Vec<TunRoute>,
     /// Hint for the server: the rate at which this side can receive (--rate is that of sending)
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub receive_rate: Option<Rate>,
     /// Store the measured path to the server, and begin with it the next time
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -291,12 +292,12 @@ fn input(line: &str) -> Failure {
 fn permissions(a: &TunnelServeArgs) -> Result<Permissions, Failure> {
     let Some(clients) = &a.clients else {
         return Err(input(
-            "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
+            "tunnel serve: --clients FILE is missing: the keys of permitted clients, one per line",
         ));
     };
     if a.allow.is_empty() {
         return Err(input(
-            "tunnel serve: --allow TARGET is missing: what clients may connect to, as in --allow example.org:443",
+            "tunnel serve: --allow TARGET is missing: a target that clients may reach, as in --allow example.org:443",
         ));
     }
     let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
@@ -384,7 +385,7 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
     }
     if entrances.is_empty() {
         return Err(input(
-            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --udp, --http-proxy, --reverse, --stdio or --tun",
+            "tunnel connect: there is no entrance to the tunnel: give --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --udp, --http-proxy, --reverse, --stdio or --tun",
         ));
     }
     let config = a.transport.connection()?;
@@ -449,7 +450,7 @@ fn remembered(
     }
     if rate.is_some() || rtt.is_some() || loss.is_some() {
         return Err(input(
-            "--learn: --rate, --rtt and --loss say what the path is like; leave out one or the other",
+            "--learn: --rate, --rtt and --loss describe the path already; leave out one or the other",
         ));
     }
     let file = LearnedPaths::at(key::config_folder()?.join("paths.toml"));

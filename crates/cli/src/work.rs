@@ -5,11 +5,11 @@ use crate::command_line::command_line;
 use crate::failure::Failure;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json, text_width, width};
 use crate::watched::{PacedPage, WatchedRun};
-use narrows_base::Duration;
+use narrows_base::{Duration, SpecError};
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute_observed};
 use narrows_lab::{Outcome, Question, catalogue};
-use narrows_report::{output, summary};
+use narrows_report::{output, picture, summary};
 use narrows_scenario::{Plan, scenario_file};
 use std::io::Write as _;
 use std::path::Path;
@@ -89,7 +89,16 @@ fn answer(plan: &Plan, about: OutcomeMetadata, how: RunSettings<'_>) -> Result<(
     if real {
         in_real_time(plan, &about, &mut outcome)?;
     }
+    let plots = out.plot.iter().map(|column| {
+        let plot = picture::over_time(&outcome, column).map_err(|e| e.at("--plot"))?;
+        Ok((out.out.join(format!("{column}.svg")), plot))
+    });
+    let plots = plots.collect::<Result<Vec<_>, SpecError>>()?;
     let mut files = output::write_all(&outcome, &out.out).map_err(Failure::Outside)?;
+    for (path, plot) in plots {
+        let written = output::whole(&path, |f| f.write_all(plot.as_bytes()));
+        files.push(written.map_err(Failure::Outside)?);
+    }
     if let Some((path, text)) = saved {
         let written = output::whole(path, |f| f.write_all(text.as_bytes()));
         files.push(written.map_err(Failure::Outside)?);

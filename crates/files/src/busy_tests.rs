@@ -54,7 +54,7 @@ impl<S> Interrupted<S> {
         if self.left.fetch_sub(bytes as i64, Ordering::SeqCst) >= bytes as i64 {
             return Ok(bytes);
         }
-        self.connection.close(8, "busy: somebody else has the place");
+        self.connection.close(8, "busy: another client has the place");
         Err(io::ErrorKind::ConnectionReset.into())
     }
 }
@@ -266,7 +266,7 @@ fn the_user_learns_of_busy_while_the_attempt_goes_on() {
         client.leave(0, "");
     })
     .unwrap();
-    assert!(PLACE.lock().unwrap().is_none(), "nobody was told");
+    assert!(PLACE.lock().unwrap().is_none(), "the client was not told");
     let over = at_server.silence();
     assert!(matches!(over, Err(E::ClosedByPeer { code: 0, .. })), "{over:?}");
 }

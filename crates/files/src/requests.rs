@@ -280,13 +280,11 @@ fn given_up(mark: &RequestFlags) -> Option<Error> {
     match mark.state.load(Ordering::Acquire) {
         LIVE => None,
         GAVE_WAY => {
-            let line = "the server is busy and this request gave way to others: try again later";
+            let line = "the server is busy and dropped this request: try again later";
             Some(Error::new(ErrorKind::Busy, line))
         }
         NOT_ADMITTED => Some(not_admitted()),
-        _ => {
-            Some(Error::new(ErrorKind::Busy, "the request took too long: nothing was moved for it"))
-        }
+        _ => Some(Error::new(ErrorKind::Busy, "the request took too long without moving a byte")),
     }
 }
 

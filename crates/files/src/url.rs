@@ -98,7 +98,7 @@ pub fn host_port(place: &str) -> Result<(String, u16), String> {
     let (host, port) = if let Some(rest) = place.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or("a ']' is missing behind the address")?;
         if host.parse::<std::net::Ipv6Addr>().is_err() {
-            return Err("what stands in [ ] is no IPv6 address".into());
+            return Err("the text in [ ] is no IPv6 address".into());
         }
         match port.strip_prefix(':') {
             Some(port) => (host, Some(port)),

@@ -16,7 +16,7 @@ struct Folder {
     service: Service,
 }
 
-const OUTSIDE: &[u8] = b"nobody's business";
+const OUTSIDE: &[u8] = b"outside the folder";
 
 fn folder() -> Folder {
     let all = tempfile::tempdir().expect("a folder");

@@ -59,7 +59,7 @@ pub fn run(bytes: &[u8]) {
                     let _ = tcp.write_all(said).and_then(|()| tcp.shutdown(Shutdown::Write));
                     let _ = tcp.read_to_end(&mut Vec::new());
                 });
-                assert!(session.open().is_err(), "nobody there has a key");
+                assert!(session.open().is_err(), "the listener has no key");
             });
         }
     }

@@ -148,7 +148,7 @@ impl Wait {
 /// Use of a slot.
 #[derive(Debug)]
 enum Tenant {
-    Nobody,
+    Free,
     Connection(Box<KernelConnection>),
     /// Its controller failed: it gets no further limits, and continues as Reno.
     Failed(u32),
@@ -178,7 +178,7 @@ impl AgentTurn {
             choice,
             tap,
             began: monotonic_ns().saturating_sub(1_000_000_000),
-            tenants: (0..SLOTS).map(|_| Tenant::Nobody).collect(),
+            tenants: (0..SLOTS).map(|_| Tenant::Free).collect(),
             ticks: BTreeSet::new(),
             armed: vec![Time::NEVER; SLOTS],
             touched: Vec::new(),
@@ -237,7 +237,7 @@ impl AgentTurn {
             if let Some(tap) = &self.tap {
                 tap.closed(r.connection);
             }
-            *tenant = Tenant::Nobody;
+            *tenant = Tenant::Free;
             rearm(&mut self.ticks, &mut self.armed, number, Time::NEVER);
             return;
         }

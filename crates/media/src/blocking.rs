@@ -235,7 +235,7 @@ pub fn receive_from_groups(
 async fn listen(port: u16) -> Result<TcpListener, Error> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|e| {
         let why = match e.kind() {
-            std::io::ErrorKind::AddrInUse => "somebody listens there already".into(),
+            std::io::ErrorKind::AddrInUse => "another program listens there already".into(),
             _ => e.to_string(),
         };
         Error::new(ErrorKind::Local, format!("--rate-http {port}: {why}"))

@@ -86,7 +86,7 @@ pub async fn readable(sockets: &[UdpSocket]) {
 pub async fn bind(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
     let socket = UdpSocket::bind(address).await.map_err(|e| {
         let why = match e.kind() {
-            std::io::ErrorKind::AddrInUse => "somebody listens there already",
+            std::io::ErrorKind::AddrInUse => "another program listens there already",
             std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
             std::io::ErrorKind::PermissionDenied => {
                 "permission denied; ports from 1024 on are free to all"

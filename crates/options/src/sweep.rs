@@ -1,7 +1,7 @@
 //! Options of `sweep`.
 
-use crate::TimelineOptions;
 use crate::values::{flows, packet, preset, seed, seeds, time};
+use crate::{RARE, TimelineOptions};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::Question;
@@ -29,13 +29,13 @@ pub struct Sweep {
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = seeds)]
     pub seeds: u32,
     /// First seed
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Measure in the table and the maps [default: theta with competitors, else utilisation]
     #[arg(long, value_name = "NAME")]
     pub measure: Option<String>,
     /// Group of flows to measure [default: the first that has competitors, or the first]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "NAME")]
     pub group: Option<String>,
     /// With --link: protocols, as in compare [default: cubic]
     #[arg(long, value_name = "LIST", conflicts_with = "scenario")]
@@ -47,22 +47,22 @@ pub struct Sweep {
     #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
     pub against: Option<String>,
     /// With --link: flows that send in the reverse direction, M flows (default N)
-    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "NAME[:M]", conflicts_with = "scenario")]
     pub reverse: Option<String>,
     /// With --link: simulated time [default: 60s]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub duration: Option<Duration>,
     /// With --link: start measuring at this time [default: 0s]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub warmup: Option<Duration>,
     /// With --link: draw the starts of all flows over this time [default: a base RTT]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub stagger: Option<Duration>,
     /// With --link: data packet's size on the wire [default: 1000B]
-    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
     pub packet: Option<u32>,
     /// With --link: endpoint, as in compare [default: linux]
-    #[arg(long, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
     pub preset: Option<Preset>,
     /// Changes during a run.
     #[command(flatten)]

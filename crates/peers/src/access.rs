@@ -123,7 +123,7 @@ impl KnownServers {
                 ErrorKind::WrongKey,
                 format!(
                     "{server} has another key than before ({} now): either it was set up anew or \
-                     somebody stands in its place; if you know why, say narrows key --forget {server}",
+                     it is an impostor; if you know why, run narrows key --forget {server}",
                     key::text(found)
                 ),
             )),

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// First line of a key file.
-const HEADER: &str = "# The private key of a narrows server or client: show it to nobody.";
+const HEADER: &str = "# The private key of a narrows server or client: keep it secret.";
 
 /// An X25519 key pair.
 #[derive(Clone)]

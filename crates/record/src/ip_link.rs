@@ -26,8 +26,8 @@ impl IpLinkRecord {
         let ends = names.map(|name| {
             let number = queue.endpoint();
             // Packets have their own addresses.
-            let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-            queue.push(RecordEvent::Endpoint(number, name, nobody, zero));
+            let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+            queue.push(RecordEvent::Endpoint(number, name, unspecified, zero));
             number
         });
         IpLinkRecord { ends, queue, observers }

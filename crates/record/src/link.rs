@@ -158,7 +158,7 @@ mod tests {
         for (column, _) in &table.columns {
             assert!(
                 narrows_report::variables::listed(column).is_some(),
-                "nobody says what {column} is"
+                "{column} has no meaning in the list"
             );
         }
         let column = |name: &str| table.column(name).unwrap();

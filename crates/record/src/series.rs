@@ -129,7 +129,7 @@ mod tests {
         for (column, _) in &table.columns {
             assert!(
                 narrows_report::variables::listed(column).is_some(),
-                "nobody says what {column} is"
+                "{column} has no meaning in the list"
             );
         }
         assert_eq!(table.column("lost").unwrap().iter().sum::<f64>(), 10_000.0);

@@ -51,15 +51,58 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
     }
 }
 
+/// The files of one run in a folder.
+pub struct RunFiles<'a> {
+    folder: &'a Path,
+    written: Vec<PathBuf>,
+}
+
+impl<'a> RunFiles<'a> {
+    /// Creates the folder, if there is none.
+    ///
+    /// # Errors
+    /// One line that names the folder and the error.
+    pub fn new(folder: &'a Path) -> Result<RunFiles<'a>, String> {
+        fs::create_dir_all(folder)
+            .map_err(|e| format!("cannot create the folder {}: {}", folder.display(), plain(&e)))?;
+        Ok(RunFiles { folder, written: Vec::new() })
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// One line that names the file, the error, and the files of this run that the folder has.
+    pub fn add(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let file = whole(&self.folder.join(name), write).map_err(|e| {
+            let names = self.written.iter().filter_map(|f| f.file_name());
+            let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+            match &names[..] {
+                [] => e,
+                _ => format!("{e}; of this run there are only {}", names.join(", ")),
+            }
+        })?;
+        self.written.push(file);
+        Ok(())
+    }
+
+    /// The paths of the files.
+    pub fn paths(self) -> Vec<PathBuf> {
+        self.written
+    }
+}
+
 /// Writes all files into `folder` and returns their paths.
 ///
 /// # Errors
 /// One line that names the file and the error.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut files = write_report(outcome, folder)?;
-    let svg = picture::svg(outcome);
-    files.push(whole(&folder.join("comparison.svg"), |f| f.write_all(svg.as_bytes()))?);
-    Ok(files)
+    let mut files = report(outcome, folder)?;
+    files.add("comparison.svg", |f| f.write_all(picture::svg(outcome).as_bytes()))?;
+    Ok(files.paths())
 }
 
 /// The same without the picture that compares.
@@ -67,26 +110,26 @@ pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, Strin
 /// # Errors
 /// One line that names the file and the error.
 pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
-    fs::create_dir_all(folder)
-        .map_err(|e| format!("cannot create the folder {}: {}", folder.display(), plain(&e)))?;
+    report(outcome, folder).map(RunFiles::paths)
+}
+
+fn report<'a>(outcome: &Outcome, folder: &'a Path) -> Result<RunFiles<'a>, String> {
+    let mut files = RunFiles::new(folder)?;
     let mut text = serde_json::to_string_pretty(&json::outcome(outcome)).unwrap_or_default();
     text.push('\n');
-    let mut files = vec![
-        whole(&folder.join("summary.json"), |f| f.write_all(text.as_bytes()))?,
-        whole(&folder.join("summary.csv"), |f| f.write_all(summary::csv(outcome).as_bytes()))?,
-    ];
+    files.add("summary.json", |f| f.write_all(text.as_bytes()))?;
+    files.add("summary.csv", |f| f.write_all(summary::csv(outcome).as_bytes()))?;
     if let Some(table) = seeds::table(outcome) {
-        files.push(whole(&folder.join("seeds.csv"), |f| f.write_all(table.csv().as_bytes()))?);
+        files.add("seeds.csv", |f| f.write_all(table.csv().as_bytes()))?;
         let about = parquet::about(outcome);
-        files.push(whole(&folder.join("seeds.parquet"), |f| {
+        files.add("seeds.parquet", |f| {
             table.parquet(f, &about).map_err(|e| io::Error::other(e.to_string()))
-        })?);
+        })?;
     }
-    files.push(whole(&folder.join("series.parquet"), |f| {
+    files.add("series.parquet", |f| {
         parquet::write(outcome, f).map_err(|e| io::Error::other(e.to_string()))
-    })?);
-    files
-        .push(whole(&folder.join("report.html"), |f| f.write_all(html::html(outcome).as_bytes()))?);
+    })?;
+    files.add("report.html", |f| f.write_all(html::html(outcome).as_bytes()))?;
     Ok(files)
 }
 

@@ -1,7 +1,13 @@
-//! The comparison as one static picture, for pages that cannot run the report: `comparison.svg`.
+//! Static pictures: the comparison, for pages that cannot run the report (`comparison.svg`), and columns over time, for
+//! papers.
 
-use crate::figure::{Figure, bars};
+use crate::figure::{Figure, bars, lines};
+use crate::variables;
+use narrows_base::SpecError;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
+
+/// Width and height of a figure in the column of a paper, in pixels of 1/96 inch: 85 mm by 58 mm.
+const COLUMN: (u32, u32) = (322, 220);
 
 /// Goodput and round-trip time side by side, with 95% intervals.
 pub fn svg(outcome: &Outcome) -> String {
@@ -21,6 +27,40 @@ pub fn svg(outcome: &Outcome) -> String {
         .panel_size(440, 340)
         .caption(caption(outcome))
         .svg()
+}
+
+/// A column of the time series over time, in the width of a paper's column: of each flow, or of each link or group if no
+/// flow has it.
+///
+/// # Errors
+/// No series has the column.
+pub fn over_time(outcome: &Outcome, column: &str) -> Result<String, SpecError> {
+    let tables = || outcome.results.iter().flat_map(|r| r.series.iter().map(move |t| (r, t)));
+    let has = |kind: &&str| tables().any(|(_, t)| t.kind == *kind && t.column(column).is_some());
+    let Some(kind) = ["flow", "link", "group"].into_iter().find(has) else {
+        let mut names: Vec<&str> =
+            tables().flat_map(|(_, t)| t.columns.iter().map(|c| c.0)).collect();
+        names.sort_unstable();
+        names.dedup();
+        return Err(SpecError::unknown("column", column, &names));
+    };
+    let unit = variables::find(outcome, column).map_or("", |v| v.unit);
+    let mut panel = lines("").x("time", "s").y(column, unit);
+    let (mut least, mut most) = (0.0_f64, 0.0_f64);
+    for (result, table) in tables().filter(|(_, t)| t.kind == kind) {
+        let Some(values) = table.column(column) else { continue };
+        for value in values.iter().filter(|v| v.is_finite()) {
+            (least, most) = (least.min(*value), most.max(*value));
+        }
+        let alone = result.series.iter().filter(|t| t.kind == kind).count() == 1;
+        let of_one = if alone { String::new() } else { format!(" {}", table.name) };
+        let points = table.time_s.iter().copied().zip(values.iter().copied());
+        panel = panel.line(format!("{}{of_one}", result.protocol), points.collect());
+    }
+    if most > least {
+        panel = panel.y_range(least, most * 1.05);
+    }
+    Ok(Figure::new().panel(panel).panel_size(COLUMN.0, COLUMN.1).svg())
 }
 
 fn caption(outcome: &Outcome) -> String {

@@ -147,13 +147,13 @@ pub fn connect(
         if let Some(address) = entrances.socks {
             let listener = listen::tcp("--socks", address).await?;
             let at = listener.local_addr().unwrap_or(address);
-            open.push((at.to_string(), "whatever SOCKS asks for".into()));
+            open.push((at.to_string(), "targets of SOCKS requests".into()));
             tokio::spawn(socks::run(tunnel.clone(), listener));
         }
         if let Some(address) = entrances.http {
             let listener = listen::tcp("--http-proxy", address).await?;
             let at = listener.local_addr().unwrap_or(address);
-            open.push((at.to_string(), "whatever HTTP asks for".into()));
+            open.push((at.to_string(), "targets of HTTP requests".into()));
             tokio::spawn(http::run(tunnel.clone(), listener));
         }
         if let Some(tun) = &tun {

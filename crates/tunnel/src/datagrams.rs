@@ -25,7 +25,8 @@ const WAITING: usize = 64;
 pub async fn listen(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
     UdpSocket::bind(address).await.map_err(|e| {
         let taken = e.kind() == std::io::ErrorKind::AddrInUse;
-        let why = if taken { "somebody listens there already".into() } else { e.to_string() };
+        let why =
+            if taken { "another program listens there already".into() } else { e.to_string() };
         Error::new(ErrorKind::Local, format!("{flag} {address}: {why}"))
     })
 }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|e| {
         let why = match e.kind() {
-            std::io::ErrorKind::AddrInUse => "somebody listens there already",
+            std::io::ErrorKind::AddrInUse => "another program listens there already",
             std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
             std::io::ErrorKind::PermissionDenied => {
                 "permission denied; ports from 1024 on are free to all"

@@ -154,7 +154,7 @@ async fn a_server_that_vanished_is_found_again() {
     let mut tcp = opened(port).await;
     path.cut(true);
     let Far { at, server, client, endpoint, .. } = old;
-    endpoint.close(256, "nobody hears that");
+    endpoint.close(256, "the path is cut");
     endpoint.closed().await;
     drop(endpoint);
     while std::net::UdpSocket::bind(at).is_err() || std::net::TcpListener::bind(at).is_err() {

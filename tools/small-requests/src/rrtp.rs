@@ -47,7 +47,7 @@ impl<const IS_TASK: bool> Endpoint for Rrtp<IS_TASK> {
         Self::bind(Options::client(new_key()?, config()?), Some(ServerKey::Is(identity)))
     }
     async fn connect(&self, to: SocketAddr) -> Result<narrows_net::Connection> {
-        let key = self.server.ok_or("a server connects to nobody")?;
+        let key = self.server.ok_or("a server does not connect")?;
         Ok(self.endpoint.connect(to, ConnectOptions::new(key, config()?)).await?)
     }
     async fn accept(&self) -> Result<narrows_net::Connection> {

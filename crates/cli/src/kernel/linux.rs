@@ -66,7 +66,7 @@ fn hinted(text: &str, e: Error) -> Failure {
     let name = text.split('(').next().unwrap_or_default();
     match (narrows_congestion::find(name), narrows_transport::protocol::find(name)) {
         (Err(_), Ok(protocol)) => Failure::Input(format!(
-            "kernel: {name} is a protocol, whose controller is {0}: narrows kernel run {0}",
+            "kernel: {name} is a protocol with the controller {0}: narrows kernel run {0}",
             protocol.controller
         )),
         _ => e.into(),

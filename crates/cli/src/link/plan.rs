@@ -5,7 +5,7 @@ use super::on_page::LinkPage;
 use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::record::RecordArgs;
-use crate::relay::{configs, describe, links};
+use crate::relay::{configs, directions, links};
 use crate::transport::PACKET;
 use narrows_base::{SpecError, Time};
 use narrows_emulator::{LinkOptions, TopologyLink};
@@ -125,8 +125,7 @@ impl LinkPlan {
             LinkPlan::Between { single, .. }
             | LinkPlan::Behind { single }
             | LinkPlan::Far { single, .. } => {
-                let [there, back] = &single.ways;
-                format!("there: {}; back: {}", describe(there), describe(back))
+                directions(single.ways.each_ref(), ("--back", a.back.is_some()))
             }
             LinkPlan::Scenario { wires, .. } => {
                 let file = a.scenario.as_ref().map(|f| f.display().to_string()).unwrap_or_default();

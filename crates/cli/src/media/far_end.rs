@@ -52,8 +52,6 @@ pub struct FarEndWords {
     pub command: &'static str,
     /// Noun for the peer, as "a receiver".
     pub peer: &'static str,
-    /// Verb for the purpose of peers that connect, as "send".
-    pub come_to: &'static str,
     /// Default listening address.
     pub listen: &'static str,
 }
@@ -103,10 +101,10 @@ pub fn coming(
     words: FarEndWords,
     identity: Option<&Path>,
 ) -> Result<FarEnd, Failure> {
-    let FarEndWords { command, come_to, .. } = words;
+    let FarEndWords { command, .. } = words;
     let Some(clients) = clients else {
         return Err(Failure::Input(format!(
-            "{command}: --clients FILE is missing: the keys of those who may {come_to}, one per line"
+            "{command}: --clients FILE is missing: the keys of permitted peers, one per line"
         )));
     };
     let list = ClientList(clients.clone());

@@ -12,6 +12,7 @@ use narrows_base::{Duration, Rate};
 use narrows_media::blocking;
 use narrows_media::group::{self, Interface};
 use narrows_media::group_run::{GroupReceive, GroupSend};
+use narrows_options::RARE;
 use narrows_options::values::time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -21,10 +22,10 @@ const SITE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 78, 
 #[derive(Args, Debug)]
 pub struct GroupArgs {
     /// Multicast group of the base layer; each further layer uses the next address. site is 239.255.78.87:47480
-    #[arg(long, value_name = "GROUP[:PORT]|site", value_parser = base)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "GROUP[:PORT]|site", value_parser = base)]
     pub multicast: Option<SocketAddr>,
     /// With --multicast: network interface, by its address (IPv4) or number (IPv6) [default: the system's choice]
-    #[arg(long, value_name = "ADDR|NUMBER", value_parser = interface, requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "ADDR|NUMBER", value_parser = interface, requires = "multicast")]
     pub interface: Option<Interface>,
 }
 
@@ -33,10 +34,10 @@ pub struct GroupSendArgs {
     #[command(flatten)]
     pub group: GroupArgs,
     /// With --multicast (required): maximum rate of all layers together, including headers
-    #[arg(long, value_name = "RATE", value_parser = rate, requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate, requires = "multicast")]
     pub max_total: Option<Rate>,
     /// With --multicast: number of hops; 1 stays in this network [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..), requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", value_parser = clap::value_parser!(u8).range(0..), requires = "multicast")]
     pub ttl: Option<u8>,
 }
 
@@ -45,7 +46,7 @@ pub struct GroupReceiveArgs {
     #[command(flatten)]
     pub group: GroupArgs,
     /// With --multicast: round-trip time that TEAR assumes while no queue has formed [default: 100ms]
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "multicast")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", value_parser = time, requires = "multicast")]
     pub rtt: Option<Duration>,
 }
 
@@ -94,7 +95,7 @@ pub fn send(
 ) -> Result<(), Failure> {
     let Some(total) = a.max_total else {
         return Err(Failure::Input(
-            "media send --multicast: --max-total RATE is missing: nobody answers, so it says how much may be sent".into(),
+            "media send --multicast: --max-total RATE is missing: groups send no feedback, so it bounds the rate".into(),
         ));
     };
     let all = layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.rate.as_bps()));
@@ -161,7 +162,7 @@ pub fn receive(
     let observer = observer.as_ref();
     let measures = blocking::receive_from_groups(&options, ready, tell, observer, &STOP)?;
     match measures {
-        None => say(json, "nothing came")?,
+        None => say(json, "no media arrived")?,
         Some(measures) if json => {
             print_json_line(&serde_json::to_value(&measures).unwrap_or_default())?;
         }

@@ -79,7 +79,7 @@ fn ecn(ecn: &Ecn) -> String {
             format!("cleared on the way, of {} of {whole} packets: no mark arrives", ecn.cleared)
         }
         EcnVerdict::AlwaysMarked => format!(
-            "{} of {} packets arrive marked, with or without a queue: marks mean nothing here",
+            "{} of {} packets arrive marked, with or without a queue: marks are no signal here",
             ecn.marked, ecn.capable
         ),
         EcnVerdict::MarksLost => {

@@ -61,7 +61,7 @@ impl Advice {
         match e.kind {
             ErrorKind::WrongKey if self.is_given => e.and("the URL names another"),
             ErrorKind::WrongKey => e.and(&format!(
-                "if you know why, say narrows key --forget {}, else somebody stands in its place",
+                "if you know why, run narrows key --forget {}; if not, it may be an impostor",
                 self.server
             )),
             _ => e,

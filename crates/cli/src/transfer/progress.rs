@@ -102,7 +102,7 @@ impl TransferProgress {
         let before = self.silent.swap(now, Ordering::SeqCst);
         let (so_far, most) = (so_far.as_secs_f64(), most.as_secs_f64());
         if now {
-            let line = format!("nothing heard for {so_far:.0} s, given up after {most:.0} s");
+            let line = format!("silent for {so_far:.0} s, given up after {most:.0} s");
             if !self.bar.is_hidden() {
                 self.bar.set_message(format!("{}: {line}", self.what));
             } else if !before {

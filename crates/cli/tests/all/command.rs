@@ -496,3 +496,31 @@ fn an_interruption_exits_130_and_keeps_what_is_finished() {
         assert!(folder.path().join("narrows-out").join(kept).exists(), "{args:?}: {err}");
     }
 }
+
+/// If a file of a run cannot be written, the error lists those that exist.
+#[test]
+fn an_incomplete_output_says_which_files_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("out/report.html")).unwrap();
+    let run = ["compare", "--protocols", "cubic", "--duration", "1s", "--seeds", "1"];
+    let out = narrows(folder.path(), &[&run[..], &["--out", "out"]].concat());
+    let line = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{line}");
+    assert!(line.contains("out/report.html"), "{line}");
+    assert!(line.contains("of this run there are only summary.json, summary.csv"), "{line}");
+}
+
+/// `--plot` writes a column over time beside the other files; an unknown one is refused.
+#[test]
+fn a_column_over_time_is_plotted() {
+    let folder = tempfile::tempdir().unwrap();
+    let run =
+        ["compare", "--protocols", "cubic,rrtp", "--duration", "1s", "--seeds", "1", "--plot"];
+    let out = narrows(folder.path(), &[&run[..], &["cwnd"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let figure = std::fs::read_to_string(folder.path().join("narrows-out/cwnd.svg")).unwrap();
+    assert!(figure.contains("cubic") && figure.contains("rrtp"), "{figure}");
+    let out = narrows(folder.path(), &[&run[..], &["cwmd"]].concat());
+    let line = text(&out.stderr);
+    assert!(out.status.code() == Some(2) && line.contains("--plot: unknown column"), "{line}");
+}

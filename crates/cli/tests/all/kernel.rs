@@ -113,19 +113,19 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
 #[test]
 fn what_the_system_lacks_is_said() {
     let Some(_alone) = possible() else { return };
-    let nobody = |args: &[&str]| {
+    let unprivileged = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
         command.arg("kernel").args(args).uid(65534).gid(65534).output()
     };
-    match nobody(&["run", "rrtp", "--", "true"]) {
+    match unprivileged(&["run", "rrtp", "--", "true"]) {
         Ok(out) => {
             assert_eq!(out.status.code(), Some(2));
             assert!(text(&out.stderr).contains("CAP_BPF"), "{}", text(&out.stderr));
-            let out = nobody(&["load", "rrtp", "--as", "nw_nobody"]).unwrap();
+            let out = unprivileged(&["load", "rrtp", "--as", "nw_nobody"]).unwrap();
             assert_eq!(out.status.code(), Some(2));
             assert!(text(&out.stderr).contains("CAP_BPF"), "{}", text(&out.stderr));
         }
-        Err(e) => eprintln!("skipped: nobody may not run the command here: {e}"),
+        Err(e) => eprintln!("skipped: user 65534 may not run the command here: {e}"),
     }
     let program = env!("CARGO_BIN_EXE_narrows");
     let script = format!(

@@ -269,7 +269,7 @@ fn what_is_left_when_the_guard_is_killed_too_is_cleaned() {
     {
         assert_ne!(forwarding(), before, "on while it ran, and left on");
     }
-    assert!(sleeper(&mark), "nobody was left to end it");
+    assert!(sleeper(&mark), "no guard was left to end it");
     let out = narrows(&["link", "--clean"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(wait_until(|| !sleeper(&mark)), "--clean ends it");

@@ -13,6 +13,7 @@ mod media_multicast;
 mod probe;
 mod process;
 mod proxy_clients;
+mod relay;
 #[cfg(unix)]
 mod service;
 mod transfer;

@@ -164,7 +164,7 @@ fn a_receiver_that_connects_plays_what_the_sender_is_given() {
 #[test]
 fn what_cannot_work_is_one_line_and_exit_code_2() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("empty"), "# nobody\n").unwrap();
+    std::fs::write(home.path().join("empty"), "# no keys\n").unwrap();
     let key = String::from_utf8(run(home.path(), &["key"]).stdout).unwrap();
     std::fs::write(home.path().join("one"), &key).unwrap();
     let url = format!("rrtp://{}@127.0.0.1:9", key.trim());
@@ -230,7 +230,7 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
                 "2Mbit/s",
                 "--live",
             ],
-            "nobody reports",
+            "send no reports",
         ),
         (vec!["media", "send", "tcp://host:1/"], "rrtp://"),
         (vec!["media", "send", "rrtp://host:1/path"], "without a path"),
@@ -251,6 +251,6 @@ fn a_port_in_use_is_one_line() {
     let done = run(home.path(), &["media", "send", "rrtp://127.0.0.1:9", "--from", &from]);
     let error = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(1), "{error}");
-    let line = format!("--from 127.0.0.1:{from}: somebody listens there already");
+    let line = format!("--from 127.0.0.1:{from}: another program listens there already");
     assert!(error.contains(&line) && error.lines().count() == 1, "{error}");
 }

@@ -109,8 +109,8 @@ fn what_cannot_be_probed_is_one_line() {
     fails(home, &["probe", "127.0.0.1:0"], 2, "the port is 0");
     fails(home, &["probe", "127.0.0.1:9", "--trace", "a,b"], 2, "without commas");
     // If no server answers, the error names the possible servers, and the measurement that needs none.
-    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = nobody.local_addr().unwrap().to_string();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = silent.local_addr().unwrap().to_string();
     fails(home, &["probe", &at], 1, "--tcp");
     std::fs::create_dir_all(home.join("config/narrows")).unwrap();
     std::fs::write(home.join("config/narrows/links.toml"), "here = 3\n").unwrap();

@@ -504,7 +504,7 @@ fn a_file_is_got_where_nothing_can_be_learned() {
         .output()
         .unwrap();
     let err = text(&out.stderr);
-    assert!(out.status.success() && err.contains("nothing is kept of this path"), "{err}");
+    assert!(out.status.success() && err.contains("this path is not stored"), "{err}");
     assert_eq!(std::fs::read(client.join("f")).unwrap(), bytes(3_000_000));
 }
 

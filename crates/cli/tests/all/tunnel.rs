@@ -91,7 +91,7 @@ fn what_is_not_allowed_is_reset_and_named() {
 #[test]
 fn what_cannot_work_is_one_line_and_exit_code_2() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("empty"), "# nobody\n").unwrap();
+    std::fs::write(home.path().join("empty"), "# no keys\n").unwrap();
     let key = String::from_utf8(run(home.path(), &["key"]).stdout).unwrap();
     std::fs::write(home.path().join("one"), &key).unwrap();
     let key = key.trim();
@@ -131,7 +131,7 @@ fn a_port_in_use_is_one_line() {
     let error = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(1), "{error}");
     assert!(
-        error.contains("somebody listens there already") && error.lines().count() == 1,
+        error.contains("another program listens there already") && error.lines().count() == 1,
         "{error}"
     );
 }

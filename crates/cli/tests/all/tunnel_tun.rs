@@ -243,7 +243,7 @@ fn each_client_has_its_own_address_and_reaches_what_is_allowed() {
 fn the_address_stays_while_the_server_starts_again() {
     let Some(net) = net() else { return };
     let near = net.near();
-    let clients = net.clients(&["nobody", "one"]);
+    let clients = net.clients(&["absent", "one"]);
     let server = net.serve(&clients, "0", &ALL);
     let port = server.port().to_string();
     let client = net.connect("one", &near, &server, &[]);

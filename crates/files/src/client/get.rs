@@ -44,7 +44,7 @@ pub fn get(
     let wanted = WantedFile::instead(place(dir, name)?, control)?;
     match attempt(session, path, wanted, control)? {
         Got::Done(done) => Ok(done),
-        Got::Differs(_) => Err(Error::protocol("an answer to what was not asked")),
+        Got::Differs(_) => Err(Error::protocol("an answer without a request")),
     }
 }
 

@@ -116,7 +116,7 @@ impl Stall {
         }
         let seconds = limit.as_secs();
         let line = if is_at_work {
-            format!("the server has said for {seconds} s that it is at work, and done nothing")
+            format!("the server has reported work for {seconds} s without progress")
         } else {
             format!("the server has moved only {bytes} bytes in {seconds} s")
         };

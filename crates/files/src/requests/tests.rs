@@ -67,7 +67,7 @@ fn as_many_keys_as_requests_give_way_when_they_move_nothing() {
         t.admit(0, one).unwrap();
     }
     let newcomer = source("192.0.2.9", 200);
-    assert!(t.admit(10, newcomer.clone()).is_none(), "nobody can be told from anybody yet");
+    assert!(t.admit(10, newcomer.clone()).is_none(), "all requests are equally idle");
     let (_, gone) = t.admit(1000, newcomer).unwrap();
     assert_eq!(gone.len(), 1);
 }
@@ -126,7 +126,7 @@ fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
     // Now they are idle: all three end, since more than three wait, and the conforming client moves on.
     let victims: Vec<u64> = std::iter::from_fn(|| match t.turn(1000) {
         (None, victim) => victim,
-        (Some(_), _) => panic!("nobody has left yet"),
+        (Some(_), _) => panic!("no request has ended yet"),
     })
     .collect();
     assert_eq!(victims.iter().collect::<BTreeSet<_>>(), running.iter().collect());
@@ -194,7 +194,7 @@ fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
     }
     assert_eq!(requests.len(), 64);
     assert!(requests.threads() <= 4);
-    assert!(requests.admit(source("192.0.2.1", 65)).is_err(), "nobody is idle yet");
+    assert!(requests.admit(source("192.0.2.1", 65)).is_err(), "no request is idle yet");
     drop(open);
     assert_eq!((0..64).filter(|_| told.recv().unwrap()).count(), 64);
     assert!(requests.threads() <= 4);

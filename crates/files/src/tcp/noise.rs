@@ -105,7 +105,7 @@ pub(super) fn client(
     })?;
     let [a, b, c, d, version] = answer;
     if [a, b, c, d] != MAGIC {
-        let line = "what answers there is no narrows server";
+        let line = "the program at this address is no narrows server";
         return Err(Error::new(ErrorKind::Unreachable, line));
     }
     if version != VERSION {

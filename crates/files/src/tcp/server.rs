@@ -45,7 +45,7 @@ impl TcpServer {
         let listener = TcpListener::bind(address).map_err(|e| {
             let why = match e.kind() {
                 std::io::ErrorKind::AddrInUse => {
-                    "somebody listens there already; choose another port with --listen"
+                    "another program listens there already; choose another port with --listen"
                 }
                 std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
                 std::io::ErrorKind::PermissionDenied => {

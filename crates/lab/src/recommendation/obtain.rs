@@ -132,7 +132,7 @@ fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String
     let read: Settings = controller.read(&own).map_err(|e| e.to_string())?;
     let environment = Environment { dialect: Dialect::Linux, ..Environment::default() };
     if controller.needs_rrtp(&read, &environment) || controller.is_unresponsive() {
-        return Err("the kernel's TCP does not tell it what it goes by".into());
+        return Err("the kernel's TCP lacks its input signals".into());
     }
     Ok(Obtain::Kernel(own.to_string(), settings))
 }

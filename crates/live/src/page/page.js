@@ -127,7 +127,7 @@ function showFlows() {
     return;
   }
   if (drawn !== null && drawn.size < Math.min(MAX_DRAWN, flows.length) && !view.picked) {
-    // Flows that came later are drawn as long as nobody has chosen and there is room.
+    // Flows that came later are drawn while there is room and the user has chosen none.
     for (const { n } of flows.slice(0, MAX_DRAWN)) if (!drawn.has(n)) drawn.set(n, freeSlot());
     connect();
     return;

@@ -314,7 +314,7 @@ impl Core {
                     return;
                 }
                 if self.closed_to_peers || self.leaving.is_some() {
-                    self.endpoint.close(now, handle, 0, "nobody accepts here");
+                    self.endpoint.close(now, handle, 0, "this end accepts no connections");
                     return;
                 }
                 let Some(remote) = self.endpoint.inspect(handle, |c| c.remote()) else { return };

@@ -1,13 +1,13 @@
 //! The output files of a sweep; each is written completely or not at all.
 
 use super::{json, long, points, report};
-use crate::output::whole;
+use crate::output::RunFiles;
 use narrows_lab::sweep::SweepOutcome;
 use narrows_scenario::scenario_file;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Writes all files into `folder`, which exists, and returns their paths.
+/// Writes all files into `folder` and returns their paths.
 ///
 /// # Errors
 /// One line that names the file and the error.
@@ -18,25 +18,23 @@ pub fn all(o: &SweepOutcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> 
         ("narrows.version", crate::VERSION.to_string()),
         ("narrows.scenario", o.scenario.clone()),
     ];
-    let mut files = Vec::new();
+    let mut files = RunFiles::new(folder)?;
     for (name, columns) in [("sweep", long(o)), ("points", points(o))] {
-        let csv = folder.join(format!("{name}.csv"));
-        files.push(whole(&csv, |f| f.write_all(columns.csv().as_bytes()))?);
-        let parquet = folder.join(format!("{name}.parquet"));
-        files.push(whole(&parquet, |f| {
+        files.add(&format!("{name}.csv"), |f| f.write_all(columns.csv().as_bytes()))?;
+        files.add(&format!("{name}.parquet"), |f| {
             columns.parquet(f, &about).map_err(|e| io::Error::other(e.to_string()))
-        })?);
+        })?;
     }
     let mut text = serde_json::to_string_pretty(&json::outcome(o)).unwrap_or_default();
     text.push('\n');
-    files.push(whole(&folder.join("sweep.json"), |f| f.write_all(text.as_bytes()))?);
-    files.push(whole(&folder.join("report.html"), |f| f.write_all(report::html(o).as_bytes()))?);
+    files.add("sweep.json", |f| f.write_all(text.as_bytes()))?;
+    files.add("report.html", |f| f.write_all(report::html(o).as_bytes()))?;
     if o.sweep.points.len() == 1
         && let Some(mut scenario) = o.sweep.first.clone()
     {
         (scenario.seed, scenario.seeds) = (o.sweep.seed, o.sweep.seeds);
         let text = scenario_file::text(&scenario);
-        files.push(whole(&folder.join("scenario.toml"), |f| f.write_all(text.as_bytes()))?);
+        files.add("scenario.toml", |f| f.write_all(text.as_bytes()))?;
     }
-    Ok(files)
+    Ok(files.paths())
 }

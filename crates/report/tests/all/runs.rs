@@ -6,7 +6,7 @@ use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question};
 use narrows_report::columns::Values;
-use narrows_report::{json, seeds, summary};
+use narrows_report::{json, picture, seeds, summary};
 use narrows_scenario::{Plan, Scenario, scenario_file};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -115,7 +115,7 @@ fn marks_and_averages_exist_where_the_queue_has_them() {
         measures.map(|m| o["results"][0][m]["mean"].as_f64())
     };
     let red = of("red").map(Option::unwrap);
-    assert_eq!(red[0], 0.0, "nobody here understands ECN");
+    assert_eq!(red[0], 0.0, "no end here uses ECN");
     assert!(red[1] < red[2] && red[2] < red[3] && red[3] < 40.0, "{red:?}");
     assert_eq!(of("codel"), [Some(0.0), None, None, None]);
     assert_eq!(of("droptail"), [None; 4]);
@@ -284,4 +284,24 @@ fn the_table_of_seeds_has_a_row_per_protocol_and_seed() {
         rows[6][goodput].parse::<f64>().ok(),
         o.results[1].seeds_of("goodput_bps").nth(1).map(|v| v.1)
     );
+}
+
+/// A column over time is a figure of each flow; a column that no series has is refused with those that exist.
+#[test]
+fn a_column_over_time_is_a_figure() {
+    let outcome = ask(&Question { flows: 2, ..question() });
+    let figure = picture::over_time(&outcome, "cwnd").unwrap();
+    assert!(
+        figure.starts_with("<svg width=\"322\"") && figure.contains("cwnd, packets"),
+        "{figure}"
+    );
+    for result in &outcome.results {
+        let flows = result.series.iter().filter(|t| t.kind == "flow");
+        for flow in flows {
+            let name = format!("{} {}", result.protocol, flow.name);
+            assert!(figure.contains(&name), "{name}");
+        }
+    }
+    let refused = picture::over_time(&outcome, "cwmd").unwrap_err().to_string();
+    assert!(refused.contains("did you mean 'cwnd'"), "{refused}");
 }

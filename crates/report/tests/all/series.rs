@@ -51,7 +51,10 @@ fn every_column_of_every_protocol_has_a_unit_and_a_meaning() {
     }
     for column in columns {
         let variable = variables::listed(column);
-        assert!(variable.is_some_and(|v| !v.meaning.is_empty()), "nobody says what {column} is");
+        assert!(
+            variable.is_some_and(|v| !v.meaning.is_empty()),
+            "{column} has no meaning in the list"
+        );
     }
 }
 

@@ -12,7 +12,7 @@ fn a_call_sends_for_a_lone_connection_with_nothing_in_flight_only() {
     assert!(!net.at(CLIENT).is_one_ready(), "handshakes are the driver's");
     net.run_for(1.0);
     let client = net.at(CLIENT);
-    assert!(!client.is_one_ready(), "nobody has anything to send");
+    assert!(!client.is_one_ready(), "no connection has data to send");
     client.connection(first).unwrap();
     assert!(client.is_one_ready());
     client.connection(first).unwrap().in_flight = 1;

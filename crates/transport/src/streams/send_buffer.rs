@@ -105,7 +105,11 @@ mod tests {
     fn the_bound_follows_what_is_under_way() {
         let most = 6 << 20;
         let mut room = StreamBuffer::default();
-        assert_eq!(SendBuffers::new(most).bound(&room, 0), FIRST, "nobody has answered yet");
+        assert_eq!(
+            SendBuffers::new(most).bound(&room, 0),
+            FIRST,
+            "no acknowledgement has arrived yet"
+        );
         let mut known = SendBuffers::new(most);
         known.on_known_path(1_000_000);
         assert_eq!(known.bound(&room, 0), 1_000_000, "before and after something arrives");

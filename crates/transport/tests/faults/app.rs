@@ -1,7 +1,7 @@
 //! The applications: the client sends a request on each of several streams, and the server responds
 //! with as many bytes as the request names. Both act only on events.
 
-use super::world::{Who, World};
+use super::world::{EndIndex, World};
 use narrows_base::{Duration, Time};
 use narrows_transport::connection::{Closed, Connection, ConnectionEvent};
 use narrows_transport::endpoint::{ConnectRequest, Endpoint, Handle};
@@ -127,7 +127,7 @@ impl App {
     }
     /// Begins an attempt.
     pub fn connect(&mut self, world: &mut World, wish: ConnectRequest) {
-        let Some((local, port)) = world.port(Who::CLIENT) else { return };
+        let Some((local, port)) = world.port(EndIndex::CLIENT) else { return };
         let handle = port.connect(local, wish).expect("few connections");
         self.attempts.push(Attempt {
             handle,
@@ -141,12 +141,13 @@ impl App {
     /// For the message of a failure: the state of all connections.
     pub fn state(&self, world: &mut World) -> String {
         let mut lines = format!("{self:?}");
-        let client = self.attempts.last().map(|a| (Who::CLIENT, a.handle));
-        for (who, handle) in client.into_iter().chain(self.served.keys().map(|h| (Who::SERVER, *h)))
+        let client = self.attempts.last().map(|a| (EndIndex::CLIENT, a.handle));
+        for (end, handle) in
+            client.into_iter().chain(self.served.keys().map(|h| (EndIndex::SERVER, *h)))
         {
-            let Some((_, port)) = world.port(who) else { continue };
+            let Some((_, port)) = world.port(end) else { continue };
             let Some(c) = port.connection(handle) else { continue };
-            lines += &format!("\n{who:?}: {c:?} {:?}", c.stats());
+            lines += &format!("\n{end:?}: {c:?} {:?}", c.stats());
             c.watch(&mut |name, value| lines += &format!(" {name} {value}"));
         }
         lines
@@ -154,16 +155,16 @@ impl App {
 
     /// Handles the events so far.
     pub fn look(&mut self, world: &mut World) {
-        for (who, handle, event) in world.events.split_off(self.looked) {
-            let Some((local, port)) = world.port(who) else { continue };
+        for (end, handle, event) in world.events.split_off(self.looked) {
+            let Some((local, port)) = world.port(end) else { continue };
             if let Some(c) = port.connection(handle) {
                 assert_eq!(c.stats().unproved, 0, "a report of an honest peer that nothing proves");
             }
             if self.changes_keys && port.connection(handle).is_some_and(|c| c.update_keys()) {
                 self.updates += 1;
             }
-            match who {
-                Who::SERVER => self.at_server(port, handle, event),
+            match end {
+                EndIndex::SERVER => self.at_server(port, handle, event),
                 _ => self.at_client(local, port, handle, event),
             }
         }
@@ -178,7 +179,7 @@ impl App {
         event: ConnectionEvent,
     ) {
         let Some(attempt) = self.attempts.iter_mut().find(|a| a.handle == handle) else {
-            panic!("an event of nobody: {event:?}");
+            panic!("an event of an unknown connection: {event:?}");
         };
         assert_eq!(attempt.closed, None, "{event:?} after the end");
         if let ConnectionEvent::Closed(why) = event {
@@ -228,7 +229,7 @@ impl App {
             assert!(before.is_none(), "connected twice");
             return;
         }
-        let work = self.served.get_mut(&handle).expect("an event of nobody");
+        let work = self.served.get_mut(&handle).expect("an event of an unknown connection");
         if let ConnectionEvent::Closed(why) = event {
             self.ends.push(why);
             self.served.remove(&handle);

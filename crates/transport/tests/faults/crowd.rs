@@ -4,7 +4,7 @@
 use super::app::{HEAD, Half, Work};
 use super::hostile::{Hostile, Kind};
 use super::schedule::{PROTOCOLS, link};
-use super::world::{Link, Who, World, config, entropy};
+use super::world::{EndIndex, Link, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_transport::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
@@ -158,12 +158,12 @@ impl Crowd {
         let mut members = std::mem::take(&mut self.members);
         let clients = |m: &Member| config(m.key, Clients::None, self.connection(m.protocol));
         let mut world = World::new(self.seed, self.link, clients(&members[0]), servers);
-        world.end(Who::CLIENT).at = members[0].at;
+        world.end(EndIndex::CLIENT).at = members[0].at;
         world.segments = self.segments;
-        let mut who = vec![Who::CLIENT];
+        let mut ends = vec![EndIndex::CLIENT];
         for m in &members[1..] {
             let port = Endpoint::new(clients(m), entropy(self.seed, &format!("client {}", m.key)));
-            who.push(world.add_client(port, m.at));
+            ends.push(world.add_client(port, m.at));
         }
         for (n, (at, kind)) in self.hostile.iter().enumerate() {
             let seed = self.seed.wrapping_mul(31).wrapping_add(n as u64);
@@ -181,7 +181,7 @@ impl Crowd {
             let until = beginnings.next().unwrap_or(end);
             let is_done = world.run(until, &mut |world| {
                 for (at, handle, event) in world.events.split_off(looked) {
-                    match who.iter().position(|w| *w == at) {
+                    match ends.iter().position(|w| *w == at) {
                         Some(n) => members[n].on_event(world, at, handle, event),
                         None => server.on_event(world, handle, event),
                     }
@@ -189,10 +189,10 @@ impl Crowd {
                 looked = world.events.len();
                 for (n, m) in members.iter_mut().enumerate() {
                     if !m.is_whole && m.now.is_none() && world.now >= m.begins {
-                        m.connect(world, who[n], self.connection(m.protocol));
+                        m.connect(world, ends[n], self.connection(m.protocol));
                     }
                 }
-                let held = world.port(Who::SERVER).map_or(0, |(_, port)| port.memory());
+                let held = world.port(EndIndex::SERVER).map_or(0, |(_, port)| port.memory());
                 assert!(held <= PLACES * HELD, "{held} bytes held by the server");
                 world.now >= last
                     && members.iter().all(|m| m.is_whole)
@@ -205,11 +205,11 @@ impl Crowd {
             assert!(
                 world.now < end,
                 "no end: {waiting:?} {:?}",
-                world.port(Who::SERVER).map(|p| p.1.len())
+                world.port(EndIndex::SERVER).map(|p| p.1.len())
             );
         }
         world.hostile.iter().for_each(Hostile::check);
-        let held = world.end(Who::SERVER).port.as_ref().map_or(0, Endpoint::memory);
+        let held = world.end(EndIndex::SERVER).port.as_ref().map_or(0, Endpoint::memory);
         assert!(held < 8192, "{held} bytes held after the end");
         let traffic = world.hostile.iter().map(|h| h.traffic);
         CrowdEnding {
@@ -232,11 +232,11 @@ fn keys(members: &[Member]) -> BTreeMap<[u8; 32], u64> {
 }
 
 impl Member {
-    fn connect(&mut self, world: &mut World, who: Who, connection: ConnectionConfig) {
+    fn connect(&mut self, world: &mut World, end: EndIndex, connection: ConnectionConfig) {
         let (refusals, at) = (&self.refusals, world.now);
         assert!(self.attempts < ATTEMPTS, "{at:?}: not served: {refusals:?}");
-        let remote = world.end(Who::SERVER).at;
-        let Some((now, port)) = world.port(who) else { return };
+        let remote = world.end(EndIndex::SERVER).at;
+        let Some((now, port)) = world.port(end) else { return };
         let wish = ConnectRequest {
             remote,
             server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
@@ -249,8 +249,14 @@ impl Member {
         (self.attempts, self.now) = (self.attempts + 1, Some((handle, BTreeMap::new())));
     }
 
-    fn on_event(&mut self, world: &mut World, who: Who, handle: Handle, event: ConnectionEvent) {
-        let Some((now, port)) = world.port(who) else { return };
+    fn on_event(
+        &mut self,
+        world: &mut World,
+        end: EndIndex,
+        handle: Handle,
+        event: ConnectionEvent,
+    ) {
+        let Some((now, port)) = world.port(end) else { return };
         let Some((_, work)) = self.now.as_mut().filter(|n| n.0 == handle) else { return };
         let seed = u64::from(self.key);
         match event {
@@ -307,7 +313,7 @@ impl Server {
             self.served.remove(&handle);
             return;
         }
-        let Some((_, port)) = world.port(Who::SERVER) else { return };
+        let Some((_, port)) = world.port(EndIndex::SERVER) else { return };
         let Some((seed, work)) = self.served.get_mut(&handle) else { return };
         let Some(c) = port.connection(handle) else { return };
         let mut ready = Vec::new();

@@ -1,7 +1,7 @@
 //! A schedule of faults from one seed.
 
 use super::app::App;
-use super::world::{Link, Who, World, config, entropy};
+use super::world::{EndIndex, Link, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, ConnectionConfig};
@@ -18,9 +18,9 @@ pub enum Fault {
     /// The client's address changes: its port only, or all of it.
     Move { all: bool },
     /// A clock jumps forward.
-    Leap { who: Who, seconds: f64 },
+    Leap { end: EndIndex, seconds: f64 },
     /// A process stops for a time, which its clock counts or not.
-    Sleep { who: Who, seconds: f64, counted: bool },
+    Sleep { end: EndIndex, seconds: f64, counted: bool },
     /// The server's process ends. After a time, or never, another one with the same key starts.
     ServerDies { back_after: Option<f64> },
     /// The client's process ends for good.
@@ -86,7 +86,7 @@ const HELD: usize = 6 << 20;
 const LONG: f64 = 0.02;
 
 fn fault(random: &mut RandomStream) -> Fault {
-    let who = if random.chance(0.5) { Who::CLIENT } else { Who::SERVER };
+    let end = if random.chance(0.5) { EndIndex::CLIENT } else { EndIndex::SERVER };
     match random.bits() % 16 {
         0..=3 => {
             let way = random.bits() % 4;
@@ -94,10 +94,10 @@ fn fault(random: &mut RandomStream) -> Fault {
             Fault::Outage { to_server: way != 0, to_client: way != 1, seconds }
         }
         4..=7 => Fault::Move { all: random.chance(0.5) },
-        8 | 9 => Fault::Leap { who, seconds: random.pareto(0.4, 1.0).min(3600.0) },
+        8 | 9 => Fault::Leap { end, seconds: random.pareto(0.4, 1.0).min(3600.0) },
         10 | 11 => {
             let seconds = random.pareto(0.4, 0.5).min(3600.0);
-            Fault::Sleep { who, seconds, counted: random.chance(0.5) }
+            Fault::Sleep { end, seconds, counted: random.chance(0.5) }
         }
         12 | 13 => {
             let is_back = random.chance(0.7);
@@ -188,11 +188,11 @@ impl Schedule {
         }
     }
 
-    fn connection(&self, who: Who) -> ConnectionConfig {
-        let spec = Spec::named(self.protocols[who.0]);
+    fn connection(&self, end: EndIndex) -> ConnectionConfig {
+        let spec = Spec::named(self.protocols[end.0]);
         ConnectionConfig {
             protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
-            hints: if who == Who::CLIENT { self.hints } else { PathHints::default() },
+            hints: if end == EndIndex::CLIENT { self.hints } else { PathHints::default() },
             hint_source: Default::default(),
             rate_limit: None,
             max_datagram: 1472,
@@ -214,20 +214,20 @@ impl Schedule {
             remote: world.ends[1].at,
             server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
             suite: self.suite,
-            connection: self.connection(Who::CLIENT),
+            connection: self.connection(EndIndex::CLIENT),
             patience: self.patience,
             early_data: None,
         }
     }
     fn server(&self, life: u32) -> Endpoint {
-        let config = config(2, Clients::Any, self.connection(Who::SERVER));
+        let config = config(2, Clients::Any, self.connection(EndIndex::SERVER));
         Endpoint::new(config, entropy(self.seed, &format!("server {life}")))
     }
 
     /// Runs the schedule.
     pub fn run(&self) -> Ending {
-        let clients = config(1, Clients::None, self.connection(Who::CLIENT));
-        let servers = config(2, Clients::Any, self.connection(Who::SERVER));
+        let clients = config(1, Clients::None, self.connection(EndIndex::CLIENT));
+        let servers = config(2, Clients::Any, self.connection(EndIndex::SERVER));
         let mut world = World::new(self.seed, self.link, clients, servers);
         world.segments = self.segments;
         let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
@@ -261,7 +261,7 @@ impl Schedule {
             calm = calm.max(world.now);
             if back_at <= world.now {
                 lives += 1;
-                world.end(Who::SERVER).port = Some(self.server(lives));
+                world.end(EndIndex::SERVER).port = Some(self.server(lives));
                 is_back_at = None;
             } else if let Some((_, fault)) = faults.next() {
                 calm = calm.max(self.apply(*fault, &mut world, &mut app, &mut is_back_at));
@@ -290,9 +290,9 @@ impl Schedule {
                 after(seconds)
             }
             Fault::Move { all } => {
-                let at = world.end(Who::CLIENT).at;
+                let at = world.end(EndIndex::CLIENT).at;
                 let port = at.port() + 1;
-                world.end(Who::CLIENT).at = match (all, at.ip()) {
+                world.end(EndIndex::CLIENT).at = match (all, at.ip()) {
                     (true, std::net::IpAddr::V4(ip)) => {
                         (std::net::Ipv4Addr::from_bits(ip.to_bits() + 1), port).into()
                     }
@@ -300,23 +300,23 @@ impl Schedule {
                 };
                 now
             }
-            Fault::Leap { who, seconds } => {
-                world.end(who).leap(Duration::from_secs_f64(seconds));
+            Fault::Leap { end, seconds } => {
+                world.end(end).leap(Duration::from_secs_f64(seconds));
                 now
             }
-            Fault::Sleep { who, seconds, counted } => {
-                world.end(who).sleep(now, Duration::from_secs_f64(seconds), counted);
-                world.end(who).asleep
+            Fault::Sleep { end, seconds, counted } => {
+                world.end(end).sleep(now, Duration::from_secs_f64(seconds), counted);
+                world.end(end).asleep
             }
             Fault::ServerDies { back_after } => {
-                if world.end(Who::SERVER).port.take().is_some() {
+                if world.end(EndIndex::SERVER).port.take().is_some() {
                     *back = back_after.map(after);
                     app.forget_server();
                 }
                 back.unwrap_or(now)
             }
             Fault::ClientDies => {
-                world.end(Who::CLIENT).port = None;
+                world.end(EndIndex::CLIENT).port = None;
                 now
             }
             Fault::Mtu(mtu) => {
@@ -334,7 +334,7 @@ impl Schedule {
         is_back_soon: bool,
         attempts: &mut usize,
     ) -> bool {
-        let lives = [Who::CLIENT, Who::SERVER].map(|w| world.end(w).port.is_some());
+        let lives = [EndIndex::CLIENT, EndIndex::SERVER].map(|w| world.end(w).port.is_some());
         let last = app.attempts.last();
         let is_cut = last.is_none_or(|a| a.closed.is_some() && !a.is_whole);
         let may_come = lives[1] || is_back_soon;
@@ -365,12 +365,12 @@ impl Schedule {
             let held = end.port.as_ref().map_or(0, Endpoint::memory);
             assert!(held < 4096, "{held} bytes held after the end");
         }
-        let lives = world.end(Who::CLIENT).port.is_some();
+        let lives = world.end(EndIndex::CLIENT).port.is_some();
         let mut reasons: Vec<(&'static str, Closed)> =
             app.ends.iter().map(|why| ("server", why.clone())).collect();
         for attempt in &app.attempts {
             match &attempt.closed {
-                Some(Closed::Locally) => assert!(attempt.is_whole, "closed by nobody"),
+                Some(Closed::Locally) => assert!(attempt.is_whole, "closed without a reason"),
                 Some(why) => reasons.push(("client", why.clone())),
                 None => assert!(!lives, "an attempt without an end"),
             }

@@ -112,12 +112,12 @@ impl End {
 
 /// An end: its index in [`World::ends`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Who(pub usize);
+pub struct EndIndex(pub usize);
 
-impl Who {
+impl EndIndex {
     /// The first client, in many schedules the only one.
-    pub const CLIENT: Who = Who(0);
-    pub const SERVER: Who = Who(1);
+    pub const CLIENT: EndIndex = EndIndex(0);
+    pub const SERVER: EndIndex = EndIndex(1);
 }
 
 pub struct World {
@@ -131,7 +131,7 @@ pub struct World {
     pub outage: [Time; 2],
     /// Datagrams per call.
     pub segments: usize,
-    pub events: Vec<(Who, Handle, ConnectionEvent)>,
+    pub events: Vec<(EndIndex, Handle, ConnectionEvent)>,
     /// Highest memory of an endpoint so far, in bytes.
     pub held: usize,
     pub sent: u64,
@@ -175,18 +175,18 @@ impl World {
         }
     }
     /// Adds a client.
-    pub fn add_client(&mut self, port: Endpoint, at: SocketAddr) -> Who {
+    pub fn add_client(&mut self, port: Endpoint, at: SocketAddr) -> EndIndex {
         let clock = self.random.bits();
         self.ends.push(End::new(port, at, clock));
-        Who(self.ends.len() - 1)
+        EndIndex(self.ends.len() - 1)
     }
-    pub fn end(&mut self, who: Who) -> &mut End {
-        &mut self.ends[who.0]
+    pub fn end(&mut self, end: EndIndex) -> &mut End {
+        &mut self.ends[end.0]
     }
     /// The endpoint of a running end, and its clock's time.
-    pub fn port(&mut self, who: Who) -> Option<(Time, &mut Endpoint)> {
+    pub fn port(&mut self, end: EndIndex) -> Option<(Time, &mut Endpoint)> {
         let now = self.now;
-        let end = self.end(who);
+        let end = self.end(end);
         if !end.is_awake(now) {
             return None;
         }
@@ -195,11 +195,11 @@ impl World {
     }
 
     /// Takes all packets that an end sends now.
-    fn flush(&mut self, who: Who) {
+    fn flush(&mut self, end: EndIndex) {
         let mut buffer = vec![0; 64 * 1024];
         let segments = self.segments;
         for _ in 0..RESTLESS {
-            let Some((local, port)) = self.port(who) else { return };
+            let Some((local, port)) = self.port(end) else { return };
             let Some(t) = port.transmit(local, &mut buffer, segments) else {
                 let held = port.memory();
                 self.held = self.held.max(held);
@@ -207,11 +207,11 @@ impl World {
             };
             assert!(t.size > 0 && t.segment > 0 && t.segment <= t.size);
             for datagram in buffer[..t.size].chunks(t.segment) {
-                let from = self.ends[who.0].at;
+                let from = self.ends[end.0].at;
                 self.launch(from, t.to, t.ecn, datagram.to_vec());
             }
         }
-        panic!("{who:?} sends without end");
+        panic!("{end:?} sends without end");
     }
 
     /// The client's link. Packets to an unused address use the first client's.
@@ -225,7 +225,7 @@ impl World {
     fn launch(&mut self, from: SocketAddr, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
         self.sent += 1;
         let link = self.link;
-        let way = usize::from(from == self.ends[Who::SERVER.0].at);
+        let way = usize::from(from == self.ends[EndIndex::SERVER.0].at);
         if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == to) {
             hostile.traffic.sent_to += bytes.len() as u64;
         }
@@ -288,38 +288,38 @@ impl World {
     /// Handles all that happens without time passing, then calls `look` for the events.
     fn settle(&mut self, look: &mut dyn FnMut(&mut World)) {
         for hostile in 0..self.hostile.len() {
-            let (from, server) = (self.hostile[hostile].at, self.ends[Who::SERVER.0].at);
+            let (from, server) = (self.hostile[hostile].at, self.ends[EndIndex::SERVER.0].at);
             for bytes in self.hostile[hostile].act(self.now) {
                 self.launch(from, server, 0, bytes);
             }
         }
-        for who in (0..self.ends.len()).map(Who) {
-            let waiting = match self.port(who) {
-                Some(_) => std::mem::take(&mut self.end(who).socket),
+        for end in (0..self.ends.len()).map(EndIndex) {
+            let waiting = match self.port(end) {
+                Some(_) => std::mem::take(&mut self.end(end).socket),
                 None => continue,
             };
             for (from, ecn, mut bytes) in waiting {
-                if let Some((local, port)) = self.port(who) {
+                if let Some((local, port)) = self.port(end) {
                     port.receive(local, from, ecn, &mut bytes);
                 }
             }
-            if let Some((local, port)) = self.port(who)
+            if let Some((local, port)) = self.port(end)
                 && port.next_timeout() <= local
             {
                 port.on_timeout(local);
             }
-            self.flush(who);
+            self.flush(end);
             let mut events = Vec::new();
-            if let Some((_, port)) = self.port(who) {
+            if let Some((_, port)) = self.port(end) {
                 while let Some((handle, event)) = port.event() {
-                    events.push((who, handle, event));
+                    events.push((end, handle, event));
                 }
             }
             self.events.extend(events);
         }
         look(self);
-        for who in (0..self.ends.len()).map(Who) {
-            self.flush(who);
+        for end in (0..self.ends.len()).map(EndIndex) {
+            self.flush(end);
         }
     }
 

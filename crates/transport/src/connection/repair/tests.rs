@@ -172,7 +172,7 @@ fn nothing_that_was_rebuilt_is_handed_over_twice() {
     }
     let came = pair.server.stats();
     assert!(came.rebuilt > 20 && seen.len() > 3600, "{came:?} {}", seen.len());
-    pair.transfer(Side::Client, 100_000, 60.0).expect("nobody broke a rule");
+    pair.transfer(Side::Client, 100_000, 60.0).expect("neither end broke a rule");
 }
 
 /// How the server ends after a REPAIR with this content.
