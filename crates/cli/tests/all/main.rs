@@ -15,6 +15,9 @@ mod process;
 mod proxy_clients;
 #[cfg(unix)]
 mod service;
+// Linux has commands that other systems lack.
+#[cfg(target_os = "linux")]
+mod snapshots;
 mod transfer;
 mod tunnel;
 #[cfg(target_os = "linux")]
