@@ -352,7 +352,10 @@ fn an_interruption_exits_130_and_keeps_what_is_finished() {
         let out = child.wait_with_output().unwrap();
         let err = text(&out.stderr);
         assert_eq!(out.status.code(), Some(130), "{args:?}: {err}");
-        assert!(err.contains("interrupted") && err.lines().count() == 1, "{args:?}: {err}");
+        // On a busy machine, progress was printed before.
+        let mut lines = err.lines().filter(|line| !line.contains("% done"));
+        assert!(lines.next().is_some_and(|l| l.contains("interrupted")), "{args:?}: {err}");
+        assert_eq!(lines.next(), None, "{args:?}: {err}");
         assert!(folder.path().join("narrows-out").join(kept).exists(), "{args:?}: {err}");
     }
 }
