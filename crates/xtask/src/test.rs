@@ -71,10 +71,10 @@ fn program(message: &str) -> Option<Program> {
     Some((command, source.with_extension("").display().to_string()))
 }
 
-/// Runs the groups, each in its order, two more at once than there are cores: many tests wait for sockets, processes and
+/// Runs the groups, each in its order, one more at once than there are cores: many tests wait for sockets, processes and
 /// the kernel. A failure stops nothing.
 fn at_once(groups: VecDeque<Vec<Program>>) -> Result<(), String> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 2;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     let (groups, failed) = (Mutex::new(groups), Mutex::new(Vec::new()));
     let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {

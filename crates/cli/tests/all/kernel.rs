@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Makes a connection within a command, and prints the congestion controls of both ends and the received data.
@@ -31,13 +31,20 @@ fn text(bytes: &[u8]) -> String {
 /// Exclusive use of the kernel's list for one test; `None`, with a message, if controllers cannot be loaded here.
 fn possible() -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
+    static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = format!("try_{}", std::process::id());
-    let tried = kernel(&["run", "reno", "--as", &name, "--", "true"]);
-    if !tried.status.success() {
-        eprintln!("skipped: {}", text(&tried.stderr).trim());
+    let refused = REFUSED.get_or_init(|| {
+        let name = format!("try_{}", std::process::id());
+        let tried = kernel(&["run", "reno", "--as", &name, "--", "true"]);
+        (!tried.status.success()).then(|| text(&tried.stderr))
+    });
+    match refused {
+        Some(why) => {
+            eprintln!("skipped: {}", why.trim());
+            None
+        }
+        None => Some(one),
     }
-    tried.status.success().then_some(one)
 }
 
 /// The congestion controls in the kernel's list.

@@ -16,6 +16,9 @@ mod proxy_clients;
 mod relay;
 #[cfg(unix)]
 mod service;
+// Linux has commands that other systems lack.
+#[cfg(target_os = "linux")]
+mod snapshots;
 mod transfer;
 mod tunnel;
 #[cfg(target_os = "linux")]
