@@ -205,7 +205,7 @@ mod tests {
         let waiting = old();
         waiting.on_wait();
         let e = waiting.moved(IoDirection::Reading, MAX_STALL, 0).unwrap_err();
-        assert!(e.kind == ErrorKind::Cut && e.line.contains("600 s that it is at work"), "{e}");
+        assert!(e.kind == ErrorKind::Cut && e.line.contains("reported work for 600 s"), "{e}");
         let e = old().moved(IoDirection::Reading, MAX_STALL, 7).unwrap_err();
         assert!(e.line.contains("only 7 bytes in 600 s"), "{e}");
     }

@@ -98,12 +98,12 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
         errors
     };
     for e in errors(&liar(waits)) {
-        assert!(e.kind == ErrorKind::Cut && e.line.contains("at work"), "{e}");
+        assert!(e.kind == ErrorKind::Cut && e.line.contains("reported work"), "{e}");
     }
     for e in errors(&liar(trickles)) {
         assert!(e.kind == ErrorKind::Cut && e.line.contains("moved only"), "{e}");
     }
     // After a complete upload, the client waits for its result.
     let [upload, ..] = errors(&liar(waits_after));
-    assert!(upload.kind == ErrorKind::Cut && upload.line.contains("at work"), "{upload}");
+    assert!(upload.kind == ErrorKind::Cut && upload.line.contains("reported work"), "{upload}");
 }
