@@ -457,5 +457,6 @@ async fn both_ends_learn_what_they_send_over() {
     while rate(&clients, &place).is_none() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+    // The server may be writing a last file.
+    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -10,6 +10,9 @@ use std::sync::{Mutex, PoisonError};
 /// Tests of the kernel's list of congestion controllers, each of which expects no other controllers of Narrows.
 const KERNEL: [&str; 2] = ["crates/cli/tests/all", "crates/kernel/src/lib"];
 
+/// A test that compares delays over real sockets with the simulator's: it runs before the others, alone.
+const REAL_TIME: &str = "crates/speed/tests/sim_vs_real";
+
 /// A program, and its name in messages.
 type Program = (Command, String);
 
@@ -20,6 +23,9 @@ type Program = (Command, String);
 pub fn all() -> Result<(), String> {
     let programs = built()?;
     python::place("debug")?;
+    let (alone, programs): (Vec<Program>, Vec<Program>) =
+        programs.into_iter().partition(|p| p.1 == REAL_TIME);
+    let first = at_once(VecDeque::from([alone]));
     let cargo = |args: &[&str]| (cargo_command(args), format!("cargo {}", args.join(" ")));
     let (kernel, rest): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|p| KERNEL.iter().any(|k| p.1.starts_with(k)));
@@ -28,7 +34,8 @@ pub fn all() -> Result<(), String> {
     let mut groups = VecDeque::from([kernel, vec![python]]);
     groups.extend(rest.into_iter().map(|program| vec![program]));
     groups.push_back(vec![documentation]);
-    at_once(groups)
+    let others = at_once(groups);
+    first.and(others)
 }
 
 /// Runs the unit and property tests of the libraries, without those that load programs into the kernel.
@@ -71,10 +78,10 @@ fn program(message: &str) -> Option<Program> {
     Some((command, source.with_extension("").display().to_string()))
 }
 
-/// Runs the groups, each in its order, one more at once than there are cores: many tests wait for sockets, processes and
-/// the kernel. A failure stops nothing.
+/// Runs the groups, each in its order, as many at once as there are cores: a program has as many threads, but many tests
+/// wait for sockets, processes and the kernel. A failure stops nothing.
 fn at_once(groups: VecDeque<Vec<Program>>) -> Result<(), String> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let (groups, failed) = (Mutex::new(groups), Mutex::new(Vec::new()));
     let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
