@@ -280,7 +280,7 @@ pub fn json(s: &RelayStats) -> Value {
 mod tests {
     use super::*;
 
-    /// A user who gives a loss for one path only is told where the other is set.
+    /// If only the forward path loses packets, the line names the flag of the return path.
     #[test]
     fn a_link_that_loses_one_way_names_the_other_flag() {
         let line = |there: &str, back: Option<&str>| {

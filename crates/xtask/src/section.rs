@@ -1,4 +1,4 @@
-//! What measurements write: a section of a page, whose rest stays, and files of figures.
+//! The outputs of measurements: a section of a page, without a change to its rest, and files of figures.
 
 use serde::{Serialize, de::DeserializeOwned};
 
