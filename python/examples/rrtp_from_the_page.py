@@ -299,7 +299,9 @@ class Startup:
 
     def check(self):
         r = self.e.round
-        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
+        if self.first_flight or self.e.jitters:
+            return None
+        if r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
             return None
         return Alone(self.e, max(r.sample / (1 - self.e.link), self.best))
 

@@ -68,9 +68,12 @@ impl Startup {
     }
 
     /// The bandwidth in packets per second, if the acknowledgements of this round so far end the startup (RFC 9406
-    /// section 4.2).
+    /// section 4.2). While delays jitter, they do not show a queue.
     pub fn within_round(&self, path: &PathModel) -> Option<f64> {
-        let rate = path.rate_so_far(Startup::queue_limit(path)).filter(|_| !self.is_first)?;
+        if self.is_first || path.jitters() {
+            return None;
+        }
+        let rate = path.rate_so_far(Startup::queue_limit(path))?;
         Some(rate.max(self.best))
     }
 
@@ -100,5 +103,46 @@ impl Startup {
             window: self.window,
             rate: Some(self.train.clamp(2.0 * flight, TRAIN * flight)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{IdealPath, build};
+    use narrows_base::{Duration, Time};
+
+    /// A path after ten rounds of 40 packets that arrived at `delay` (ms, by packet) above a base of 100 ms, and a
+    /// startup that has sent them.
+    fn started(delay: impl Fn(u64) -> u64) -> (Startup, PathModel) {
+        let mut scenario = IdealPath::new(build("rrtp"));
+        let mut path = PathModel::default();
+        let mut startup = Startup { is_first: false, best: 1e9, ..Startup::begin(FIRST_FLIGHT) };
+        for i in 0..400 {
+            let rtt = 100 + if i == 0 { 0 } else { delay(i) };
+            let ack = Ack {
+                now: Time::from_secs_f64(2.5e-3 * i as f64 + 1e-3 * rtt as f64),
+                rtt: Duration::from_millis(rtt),
+                round_start: i % 40 == 0,
+                newly_delivered: 1,
+                ..scenario.ack(1, false)
+            };
+            path.on_ack(&ack, 2.0);
+            startup.on_ack(&ack, &path);
+        }
+        (startup, path)
+    }
+
+    #[test]
+    fn a_queue_ends_it_within_a_round() {
+        let (startup, path) = started(|i| 40 + i / 20);
+        assert!(!path.jitters() && startup.within_round(&path).is_some());
+    }
+
+    /// Where packets keep their order, jitter delays all of them, the more, the more are sent.
+    #[test]
+    fn delays_that_jitter_do_not_end_it_within_a_round() {
+        let (startup, path) = started(|i| 40 + i * 7919 % 41);
+        assert!(path.jitters() && startup.within_round(&path).is_none());
     }
 }

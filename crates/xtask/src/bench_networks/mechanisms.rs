@@ -220,6 +220,12 @@ pub const MECHANISMS: &[Mechanism] = &[
         )],
     ),
     one(
+        "not-in-jitter",
+        "where delays jitter, a queue does not end the startup within a round",
+        (0, 1),
+        &[("startup.rs", "if self.is_first || path.jitters() {", "if self.is_first {")],
+    ),
+    one(
         "startup-queue",
         "a queue ends the startup",
         (2, 22),
