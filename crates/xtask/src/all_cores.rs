@@ -1,5 +1,6 @@
 //! Independent pieces of work on several threads.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,6 +39,38 @@ pub fn map<T: Sync, R: Send>(
     let mut results = results.into_inner().unwrap_or_default();
     results.sort_by_key(|(i, _)| *i);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A simulation of a case.
+pub struct SeedRun<P> {
+    /// Index of the case.
+    pub case: usize,
+    /// Label of its figures: a protocol or a variant.
+    pub label: String,
+    pub seed: u64,
+    /// Packets, about.
+    pub cost: f64,
+    pub plan: P,
+}
+
+/// Results by seed, for each case and label.
+pub type BySeed<R> = BTreeMap<(usize, String), BTreeMap<u64, R>>;
+
+/// Runs simulations on `jobs` threads, the longest first, so that no core is left with one at the end.
+///
+/// # Errors
+/// As those of [`map`].
+pub fn simulate<P: Sync, R: Send>(
+    runs: &mut [SeedRun<P>],
+    jobs: usize,
+    work: impl Fn(&SeedRun<P>) -> Result<R, String> + Sync,
+) -> Result<BySeed<R>, String> {
+    runs.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    let mut all = BySeed::new();
+    for (run, result) in runs.iter().zip(map(runs, jobs, work)?) {
+        all.entry((run.case, run.label.clone())).or_default().insert(run.seed, result);
+    }
+    Ok(all)
 }
 
 /// Threads that this machine runs at once.

@@ -4,7 +4,7 @@
 //! so runs alternate, medians are reported, and the ratio is of medians of the same run.
 
 use crate::command::cargo;
-use crate::real::spread;
+use crate::real::{alternate, spread};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -43,16 +43,15 @@ pub fn run() -> Result<(), String> {
     std::fs::write(&script, TCL).map_err(|e| format!("{}: {e}", script.display()))?;
     let mut rows = String::new();
     for (name, flows, mbps, ns_seconds, seconds, known) in CASES {
-        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..RUNS {
-            mine.push(narrows(&ours, &[flows, mbps, seconds], "")?);
-            if ns {
-                theirs.push(ns2(&script, flows, mbps, ns_seconds)?);
-            }
-        }
+        let senders = if ns { &[false, true][..] } else { &[false] };
+        let runs = alternate(RUNS, senders, |ns| match ns {
+            false => speak(&ours, &[flows, mbps, seconds], "reno", ""),
+            true => ns2(&script, flows, mbps, ns_seconds),
+        })?;
+        let mine = &runs[0];
         let (me, least, most) = spread(mine.iter().map(BenchSample::rate));
         let peak = spread(mine.iter().map(|s| s.peak_mib)).0;
-        let (their_rate, their_peak, ratio) = if ns {
+        let (their_rate, their_peak, ratio) = if let Some(theirs) = runs.get(1) {
             let r = spread(theirs.iter().map(BenchSample::rate)).0;
             let p = spread(theirs.iter().map(|s| s.peak_mib)).0;
             (format!("{:.2}", r / 1e6), format!("{p:.0}"), format!("{:.1}", me / r))
@@ -68,28 +67,25 @@ pub fn run() -> Result<(), String> {
         );
         eprintln!("{name}: {:.2} million packets per CPU second", me / 1e6);
     }
-    let idle = narrows(&ours, &[10_000, 1000, 1], "idle")?;
-    let base = narrows(&ours, &[1, 1000, 1], "idle")?;
+    let idle = speak(&ours, &[10_000, 1000, 1], "reno", "idle")?;
+    let base = speak(&ours, &[1, 1000, 1], "reno", "idle")?;
     let per_flow = (idle.peak_mib - base.peak_mib) * 1024.0 * 1024.0 / 10_000.0;
     let media = crate::bench_media::section(RUNS, |protocol| {
         let s = speak(&ours, &[10, 100, 60], protocol, "")?;
         Ok(s.cpu_s * 1e9 / s.delivered.max(1.0))
     })?;
-    let page = page(&rows, ns, idle.cpu_s, per_flow, &media) + &crate::bench_transport::kept();
-    std::fs::write("docs/benchmarks.md", page).map_err(|e| format!("docs/benchmarks.md: {e}"))?;
-    eprintln!("wrote docs/benchmarks.md");
-    Ok(())
+    let text = text(&rows, ns, idle.cpu_s, per_flow, &media);
+    crate::section::write("docs/benchmarks.md", "engine", &text)
 }
 
-fn page(rows: &str, ns: bool, setup: f64, per_flow: f64, media: &str) -> String {
+fn text(rows: &str, ns: bool, setup: f64, per_flow: f64, media: &str) -> String {
     let with = if ns {
         "beside ns-2.35 in the same run"
     } else {
         "without ns-2, which is not installed here"
     };
-    let floor = include_str!("floor.md");
     format!(
-        "# Benchmarks\n\n<!-- written by `cargo xtask bench` -->\n\n\
+        "\
 Delivered data packets per CPU second, in millions, {with}: `cargo xtask bench`. One case:\n\
 `cargo run --release -p narrows-sim --example dumbbell -- 1000 1000 20` (flows, Mbit/s, seconds).\n\
 \n\
@@ -106,12 +102,8 @@ The last column was measured once on another machine of two shared cores; compar
 Setting up 10,000 flows takes {setup:.3} CPU s. An idle flow costs {per_flow:.0} bytes, with its four access links and its\n\
 specification.\n\
 \n\
-{media}{floor}"
+{media}"
     )
-}
-
-fn narrows(program: &str, numbers: &[u32], flag: &str) -> Result<BenchSample, String> {
-    speak(program, numbers, "reno", flag)
 }
 
 fn speak(

@@ -6,8 +6,9 @@ mod figure;
 mod measured;
 mod page;
 
-use crate::all_cores;
+use crate::all_cores::{self, SeedRun};
 use crate::flags::Flags;
+use crate::real::quantile;
 use crate::section::{keep, read};
 use cells::{BadLinkCell, Goal};
 use figure::GoalFigure;
@@ -133,13 +134,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-struct BadLinksRun {
-    cell: usize,
-    protocol: String,
-    plan: Plan,
-    seed: u64,
-}
-
 fn plan(cell: &BadLinkCell, protocol: &str, under_test: bool) -> Result<Plan, String> {
     let spec = match (under_test, cell.told) {
         (true, told) if !told.is_empty() => format!("{protocol}({told})"),
@@ -176,28 +170,21 @@ fn plan(cell: &BadLinkCell, protocol: &str, under_test: bool) -> Result<Plan, St
 
 /// Runs every cell with every protocol and seed, on all cores.
 fn measure(ask: &BadLinksOptions, chosen: Vec<BadLinkCell>) -> Result<Vec<BadLinksRow>, String> {
-    let mut works = Vec::new();
-    for (index, cell) in chosen.iter().enumerate() {
+    let mut runs = Vec::new();
+    for (case, cell) in chosen.iter().enumerate() {
         let rivals: BTreeSet<&str> = cell.goals.iter().flat_map(Goal::rivals).copied().collect();
         let tested = ask.protocols.iter().map(|p| (p.as_str(), true));
         let rivals = rivals.into_iter().filter(|r| !ask.protocols.iter().any(|p| p == r));
         for (protocol, under_test) in tested.chain(rivals.map(|r| (r, false))) {
             let plan = plan(cell, protocol, under_test)?;
             for seed in 1..=ask.seeds {
-                works.push(BadLinksRun {
-                    cell: index,
-                    protocol: protocol.into(),
-                    plan: plan.clone(),
-                    seed,
-                });
+                let (label, plan) = (protocol.into(), plan.clone());
+                runs.push(SeedRun { case, label, seed, cost: plan.work(), plan });
             }
         }
     }
-    // The longest first, so that no core is left with one at the end.
-    works.sort_by(|a, b| b.plan.work().total_cmp(&a.plan.work()));
-    type Values = BTreeMap<(usize, String, &'static str), BTreeMap<u64, f64>>;
-    let runs = all_cores::map(&works, all_cores::count(), |w| {
-        let cell = &chosen[w.cell];
+    let all = all_cores::simulate(&mut runs, all_cores::count(), |w| {
+        let cell = &chosen[w.case];
         let figures: Vec<GoalFigure> = cell.goals.iter().flat_map(Goal::figures).collect();
         let series = figures.contains(&GoalFigure::Drained);
         let mut network = w.plan.network(0, w.seed, series);
@@ -207,37 +194,27 @@ fn measure(ask: &BadLinksOptions, chosen: Vec<BadLinkCell>) -> Result<Vec<BadLin
         }
         let run = narrows_sim::run(&network, &mut |_| true);
         let run = run.map_err(|e| format!("{}: {e}", cell.name))?;
-        Ok(figures.into_iter().map(|f| (f.name(), f.of(cell, &w.plan, &run))).collect::<Vec<_>>())
+        let of_run = figures.into_iter().map(|f| (f.name(), f.of(cell, &w.plan, &run)));
+        Ok(of_run.collect::<BTreeMap<_, _>>())
     })?;
-    let mut values = Values::new();
-    for (w, figures) in works.iter().zip(runs) {
-        for (figure, value) in figures {
-            values.entry((w.cell, w.protocol.clone(), figure)).or_default().insert(w.seed, value);
-        }
-    }
     let mut rows: Vec<BadLinksRow> =
         chosen.into_iter().map(|cell| BadLinksRow { cell, medians: Medians::new() }).collect();
-    for ((cell, protocol, figure), of_seeds) in values {
-        if ask.each {
-            let mut list: Vec<(u64, f64)> = of_seeds.clone().into_iter().collect();
+    for ((case, protocol), seeds) in all {
+        let row = &mut rows[case];
+        let names: BTreeSet<&str> = seeds.values().flat_map(BTreeMap::keys).copied().collect();
+        for figure in names {
+            let mut list: Vec<(u64, f64)> = seeds.iter().map(|(s, of)| (*s, of[figure])).collect();
             list.sort_by(|a, b| a.1.total_cmp(&b.1));
-            let list: Vec<String> = list.iter().map(|(s, v)| format!("{v:.4} ({s})")).collect();
-            println!("{}, {protocol}, {figure}, by seed: {}", rows[cell].cell.name, list.join(" "));
+            if ask.each {
+                let list: Vec<String> = list.iter().map(|(s, v)| format!("{v:.4} ({s})")).collect();
+                println!("{}, {protocol}, {figure}, by seed: {}", row.cell.name, list.join(" "));
+            }
+            let list: Vec<f64> = list.into_iter().map(|(_, value)| value).collect();
+            let of_protocol = row.medians.entry(protocol.clone()).or_default();
+            of_protocol.insert(figure.into(), quantile(&list, 0.5));
         }
-        let list = of_seeds.into_values().collect();
-        rows[cell].medians.entry(protocol).or_default().insert(figure.into(), median(list));
     }
     Ok(rows)
-}
-
-fn median(mut list: Vec<f64>) -> f64 {
-    list.sort_by(f64::total_cmp);
-    let middle = list.len() / 2;
-    match list.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => list[middle],
-        _ => 0.5 * (list[middle - 1] + list[middle]),
-    }
 }
 
 #[cfg(test)]
@@ -259,7 +236,8 @@ mod tests {
 
     #[test]
     fn goals_are_judged_by_the_median_and_by_rivals_in_the_same_cell() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0, 9.0]), 2.5);
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 9.0], 0.5), 2.5);
+        assert_eq!(quantile(&[1.0, f64::INFINITY, f64::INFINITY], 0.5), f64::INFINITY);
         let of = |x: f64| BTreeMap::from([("Mbit/s".to_string(), x)]);
         let medians = Medians::from([("rrtp".into(), of(9.0)), ("rrtp+cubic".into(), of(10.0))]);
         let met = |goal: Goal| judge(&goal, "rrtp", &medians).2;

@@ -8,10 +8,9 @@
 use crate::command::cargo;
 use crate::real::ask::MeasureOptions;
 use crate::real::ledger::{LedgerKey, LedgerRow};
-use crate::real::relayed::{json, relayed};
-use crate::real::{Measurement, Ran, load, measure, runs_of, spread};
+use crate::real::senders::{self, ComparedSender, HowSent, SpeedPrograms, sender, table};
+use crate::real::{MeasuredLink, link, load, measure, wanted};
 use crate::section;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,58 +18,51 @@ use std::process::Command;
 const LEDGER: &str = "bench-hysteria.jsonl";
 const PAGE: &str = "docs/benchmarks.md";
 const TOOL: &str = "tools/hysteria-speed";
-const RATE: &str = "20Mbit/s";
-const RATE_BPS: f64 = 20e6;
 const SECONDS: f64 = 12.0;
-/// A queue of one BDP, and losses of data only.
-const LOSSES: [&str; 6] = ["1%", "5%", "10%", "15%", "20%", "30%"];
 
-#[derive(Clone, Copy, PartialEq)]
-enum HysteriaSender {
-    Ours { told: bool },
-    Hysteria { told: bool },
+const fn lossy(name: &'static str, spec: &'static str) -> MeasuredLink {
+    link(name, spec, 20e6, 1500, SECONDS, &["--rate", "20Mbit/s"])
 }
 
-/// Name, title, sender. Each sender of rrtp is compared with the one of Hysteria that has the same hints.
-const SENDERS: [(&str, &str, HysteriaSender); 4] = [
-    ("rrtp", "rrtp", HysteriaSender::Ours { told: false }),
-    ("hysteria-bbr", "Hysteria 2, BBR", HysteriaSender::Hysteria { told: false }),
-    ("rrtp-told", "rrtp, given the rate", HysteriaSender::Ours { told: true }),
-    ("hysteria-brutal", "Hysteria 2, brutal", HysteriaSender::Hysteria { told: true }),
+/// A queue of one BDP, and losses of data only.
+const LINKS: [MeasuredLink; 6] = [
+    lossy("1%", "20Mbit/s,25ms,queue=125kB,loss=1%,reverse-loss=0%"),
+    lossy("5%", "20Mbit/s,25ms,queue=125kB,loss=5%,reverse-loss=0%"),
+    lossy("10%", "20Mbit/s,25ms,queue=125kB,loss=10%,reverse-loss=0%"),
+    lossy("15%", "20Mbit/s,25ms,queue=125kB,loss=15%,reverse-loss=0%"),
+    lossy("20%", "20Mbit/s,25ms,queue=125kB,loss=20%,reverse-loss=0%"),
+    lossy("30%", "20Mbit/s,25ms,queue=125kB,loss=30%,reverse-loss=0%"),
 ];
 
-struct HysteriaPrograms {
-    ours: String,
-    /// Or the reason why it is missing.
-    hysteria: Result<String, String>,
-}
+/// Each sender of rrtp is compared with the one of Hysteria that has the same hints.
+const SENDERS: [ComparedSender; 4] = [
+    sender("rrtp", "rrtp", HowSent::Ours { protocol: "rrtp", told: false }),
+    sender("hysteria-bbr", "Hysteria 2, BBR", HowSent::Hysteria { told: false }),
+    sender("rrtp-told", "rrtp, given the rate", HowSent::Ours { protocol: "rrtp", told: true }),
+    sender("hysteria-brutal", "Hysteria 2, brutal", HowSent::Hysteria { told: true }),
+];
 
 /// `bench hysteria`, with the flags of [`MeasureOptions`]; its links are the loss rates.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let ask = MeasureOptions::read(args, &LOSSES, &SENDERS.map(|s| s.0))
+    let names = SENDERS.map(|s| s.name);
+    let ask = MeasureOptions::read(args, &LINKS.map(|l| l.name), &names)
         .map_err(|e| format!("bench hysteria: {e}"))?;
-    let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
     let programs = build()?;
-    if let Err(why) = &programs.hysteria {
+    if let Err(why) = &programs.theirs {
         eprintln!("Hysteria's rows are left out: {why}");
     }
-    let mut wanted = Vec::new();
-    for seed in 1..=ask.runs {
-        for loss in LOSSES.into_iter().filter(|l| ask.link(l)) {
-            for (name, _, sender) in SENDERS.iter().filter(|s| chosen(s.0)) {
-                if programs.hysteria.is_err() && matches!(sender, HysteriaSender::Hysteria { .. }) {
-                    continue;
-                }
-                let seconds = SECONDS * ask.shorter;
-                let key = LedgerKey { protocol: (*name).into(), link: loss.into(), seed, seconds };
-                wanted.push(Measurement { key, rate_bps: RATE_BPS, alone: false });
-            }
-        }
-    }
+    let here = |s: &&ComparedSender| {
+        let needs_theirs = matches!(s.how, HowSent::Hysteria { .. });
+        ask.protocol(s.name) && (programs.theirs.is_ok() || !needs_theirs)
+    };
+    let chosen: Vec<&str> = SENDERS.iter().filter(here).map(|s| s.name).collect();
+    let wanted = wanted(&ask, &LINKS, &chosen);
     let begun = load();
-    let (rows, fault) =
-        measure(&ask, LEDGER, &wanted, |_| Ok(()), |key, ()| transfer(&programs, key))?;
-    let missing = programs.hysteria.err();
+    let one = |key: &LedgerKey, (): &()| {
+        senders::run(&programs, (&SENDERS, &LINKS), key, |_| Err("an unknown link".into()))
+    };
+    let (rows, fault) = measure(&ask, LEDGER, &wanted, |_| Ok(()), one)?;
+    let missing = programs.theirs.err();
     section::write(
         PAGE,
         "hysteria",
@@ -79,11 +71,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-fn build() -> Result<HysteriaPrograms, String> {
+fn build() -> Result<SpeedPrograms, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
     let target = crate::command::target();
-    let hysteria = build_hysteria(&format!("{target}/hysteria-speed"));
-    Ok(HysteriaPrograms { ours: format!("{target}/release/narrows"), hysteria })
+    let theirs = build_hysteria(&format!("{target}/hysteria-speed"));
+    Ok(SpeedPrograms { ours: format!("{target}/release/narrows"), theirs })
 }
 
 /// Its path, or why it cannot be built.
@@ -98,33 +90,6 @@ fn build_hysteria(program: &str) -> Result<String, String> {
         return Err(format!("go build in {TOOL}: {}", last.trim()));
     }
     Ok(there.display().to_string())
-}
-
-/// A transfer from the client to the server.
-fn transfer(programs: &HysteriaPrograms, key: &LedgerKey) -> Result<Ran, String> {
-    let sender = SENDERS.iter().find(|s| s.0 == key.protocol).ok_or("an unknown sender")?.2;
-    let seconds = key.seconds.to_string();
-    relayed(&link(&key.link), RATE_BPS, key.seed, |server, through| match sender {
-        HysteriaSender::Ours { told } => {
-            let duration = format!("{seconds}s");
-            let mut args = vec!["speed", "--listen", server, "--through", through];
-            args.extend(["--protocol", "rrtp", "--duration", &duration, "--json"]);
-            if told {
-                args.extend(["--rate", RATE]);
-            }
-            json(&programs.ours, &args)
-        }
-        HysteriaSender::Hysteria { told } => {
-            let rate = if told { RATE_BPS } else { 0.0 }.to_string();
-            let args =
-                ["-listen", server, "-connect", through, "-seconds", &seconds, "-rate", &rate];
-            json(programs.hysteria.as_ref().map_err(Clone::clone)?, &args)
-        }
-    })
-}
-
-fn link(loss: &str) -> String {
-    format!("{RATE},25ms,queue=125kB,loss={loss},reverse-loss=0%")
 }
 
 fn text(rows: &[LedgerRow], shorter: f64, load: (f64, f64), missing: Option<&str>) -> String {
@@ -149,38 +114,11 @@ Run `cargo xtask bench hysteria` (`--runs N`, `--links 5%,10%`, `--protocols`; n
 \n\
 ",
         SECONDS * shorter,
-        link(LOSSES[0]),
-        table(rows, shorter),
+        LINKS[0].spec,
+        table(rows, &LINKS, &SENDERS, shorter, true),
         load.0,
         load.1
     )
-}
-
-fn table(rows: &[LedgerRow], shorter: f64) -> String {
-    let mut out = String::new();
-    for loss in LOSSES {
-        for (name, title, _) in SENDERS {
-            let (tried, in_time) = runs_of(rows, (loss, name), SECONDS * shorter);
-            let (here, mark) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
-            if here.is_empty() {
-                continue;
-            }
-            let of = |what: &str, scale: f64, digits: usize| {
-                let (m, least, most) = spread(here.iter().map(|r| r.figure(what) * scale));
-                format!("{m:.digits$} ({least:.digits$} to {most:.digits$})")
-            };
-            let late = spread(here.iter().map(|r| r.late_mean_s * 1e3)).2;
-            let _ = writeln!(
-                out,
-                "| {loss} | {title} | {} | {} | {} | {late:.2}{mark} | {} |",
-                of("filled", RATE_BPS * 1e-6, 1),
-                of("offered", 1.0, 3),
-                of("queue_s", 1e3, 1),
-                here.len()
-            );
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -204,7 +142,7 @@ mod tests {
             row("rrtp", 3, 0.1, 0.01),
             row("hysteria-bbr", 1, 0.6, 0.01),
         ];
-        let table = table(&rows, 1.0);
+        let table = table(&rows, &LINKS, &SENDERS, 1.0, true);
         assert!(table.contains("| 10% | rrtp | 15.0 (14.0 to 16.0) | 1.200"), "{table}");
         assert!(table.contains("| 10% | Hysteria 2, BBR | 12.0") && table.contains("(late)"));
         assert_eq!(table.lines().count(), 2, "{table}");

@@ -2,9 +2,11 @@
 
 use crate::flags::Flags;
 use crate::real::kernel_tcp::{bulk, emulator_cpu_s, four};
-use crate::real::{load, spread};
+use crate::real::{alternate, load, spread};
 use narrows_base::{Duration, Rate};
-use narrows_emulator::{EmulatedLink, LinkOptions, MIN_WINDOW_PACKETS, Namespace, WINDOW};
+use narrows_emulator::{
+    EmulatedLink, LinkOptions, LinkStats, MIN_WINDOW_PACKETS, Namespace, WINDOW,
+};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
 use std::fmt::Write as _;
 use std::net::{SocketAddr, UdpSocket};
@@ -40,15 +42,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let before = load();
     let mut rows = String::new();
-    for (what, measure) in [
-        ("TCP, super-frames split inside", tcp as fn(bool) -> Result<Rates, String>),
-        ("TCP, plain frames (the kernel splits)", |_| tcp(false)),
-        ("UDP, a plain frame per system call", |_| udp()),
-    ] {
-        let mut runs = Vec::new();
-        for _ in 0..RUNS {
-            runs.push(measure(true)?);
-        }
+    let cases = [
+        ("TCP, super-frames split inside", (|| tcp(true)) as fn() -> Result<Rates, String>),
+        ("TCP, plain frames (the kernel splits)", || tcp(false)),
+        ("UDP, a plain frame per system call", udp),
+    ];
+    for ((what, _), runs) in cases.iter().zip(alternate(RUNS, &cases, |(_, run)| run())?) {
         let of = |pick: fn(&Rates) -> f64| spread(runs.iter().map(pick));
         let (packets, gbps, cpu) = (of(|r| r.packets), of(|r| r.gbps), of(|r| r.cpu_us));
         let unread: u64 = runs.iter().map(|r| r.unread).sum();
@@ -82,14 +81,18 @@ fn fast() -> LinkConfig {
 fn tcp(super_frames: bool) -> Result<Rates, String> {
     let options = LinkOptions { super_frames, ..LinkOptions::new(fast(), fast()) };
     let done = bulk("cubic", options, SECONDS)?;
-    let (there, back) = (done.stats.there, done.stats.back);
-    Ok(Rates {
-        packets: there.packets.delivered_packets as f64 / SECONDS,
-        gbps: there.packets.delivered_bytes as f64 * 8e-9 / SECONDS,
+    Ok(rates(&done.stats, done.cpu_s))
+}
+
+fn rates(stats: &LinkStats, cpu_s: f64) -> Rates {
+    let packets = stats.there.packets.delivered_packets as f64;
+    Rates {
+        packets: packets / SECONDS,
+        gbps: stats.there.packets.delivered_bytes as f64 * 8e-9 / SECONDS,
         // ACKs are carried for it, too.
-        cpu_us: done.cpu_s * 1e6 / there.packets.delivered_packets as f64,
-        unread: there.unread + back.unread,
-    })
+        cpu_us: cpu_s * 1e6 / packets,
+        unread: stats.there.unread + stats.back.unread,
+    }
 }
 
 fn udp() -> Result<Rates, String> {
@@ -117,13 +120,7 @@ fn udp() -> Result<Rates, String> {
         }
     });
     let cpu_s = emulator_cpu_s();
-    let there = link.stop().there;
-    Ok(Rates {
-        packets: there.packets.delivered_packets as f64 / SECONDS,
-        gbps: there.packets.delivered_bytes as f64 * 8e-9 / SECONDS,
-        cpu_us: cpu_s * 1e6 / there.packets.delivered_packets as f64,
-        unread: there.unread,
-    })
+    Ok(rates(&link.stop(), cpu_s))
 }
 
 /// Windows of lateness at 50 Mbit/s, as a sentence.

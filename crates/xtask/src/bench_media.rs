@@ -1,7 +1,7 @@
 //! Cost of media protocols per delivered packet beside TCP, and the time of the surfaces of Choi 2006.
 
 use crate::command::cargo;
-use crate::real::spread;
+use crate::real::{alternate, spread};
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Instant;
@@ -28,20 +28,11 @@ pub fn section(
     rounds: usize,
     mut cost: impl FnMut(&str) -> Result<f64, String>,
 ) -> Result<String, String> {
-    let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); PROTOCOLS.len()];
-    for _ in 0..rounds {
-        let mut tcp = 1.0;
-        for (protocol, list) in PROTOCOLS.iter().zip(&mut ratios) {
-            let ns = cost(protocol)?;
-            if *protocol == PROTOCOLS[0] {
-                tcp = ns;
-            }
-            list.push(ns / tcp);
-        }
-    }
+    let costs = alternate(rounds, &PROTOCOLS, |protocol| cost(protocol))?;
     let mut rows = String::new();
-    for (protocol, list) in PROTOCOLS.iter().zip(&mut ratios).skip(1) {
-        let (middle, least, most) = spread(list.drain(..));
+    for (protocol, list) in PROTOCOLS.iter().zip(&costs).skip(1) {
+        let ratios = list.iter().zip(&costs[0]).map(|(ns, tcp)| ns / tcp);
+        let (middle, least, most) = spread(ratios);
         let _ = writeln!(rows, "| {protocol} | {middle:.2} ({least:.2} to {most:.2}) |");
         eprintln!("{protocol}: {middle:.2} times TCP");
     }

@@ -11,12 +11,11 @@ mod scores;
 mod statistics;
 mod variants;
 
-use crate::all_cores;
+use crate::all_cores::{self, SeedRun};
 use crate::flags::Flags;
-use crate::section::{keep, read};
+use crate::section::{self, keep, read};
 use item::{BenchNetwork, BenchPart};
 use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use variants::MeasuredVariant;
 
@@ -133,7 +132,7 @@ fn without_longest(items: Vec<BenchNetwork>) -> Result<Vec<BenchNetwork>, String
         let of_part = work.iter().filter(|w| w.1.part == part).map(|w| w.0);
         let mut sorted: Vec<f64> = of_part.collect();
         sorted.sort_by(f64::total_cmp);
-        statistics::quantile(&sorted, 0.8)
+        crate::real::quantile(&sorted, 0.8)
     };
     let most = BenchPart::ALL.map(|part| (part, most(part)));
     work.retain(|(cost, item)| most.iter().any(|(part, most)| *part == item.part && cost <= most));
@@ -197,7 +196,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let before = options.before.as_deref().map(read::<Results>).transpose()?;
     let items = options.items()?;
-    let results = simulate(&works(&items, &options.protocols, true)?, &items, options.jobs)?;
+    let results = simulate(&mut works(&items, &options.protocols, true)?, &items, options.jobs)?;
     if options.each {
         print!("{}", page::each(&items, &results, &options.protocols));
     }
@@ -208,16 +207,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// One simulation.
-struct NetworkRun {
-    item: usize,
-    /// Label of its figures, and the simulation.
-    label: String,
-    protocol: String,
-    /// Packets, about.
-    cost: f64,
-    seed: u64,
-}
+/// A simulation of an item, by the name of its protocol.
+type NetworkRun = SeedRun<String>;
 
 /// Tables of variants beside rrtp. Figures that the file of `--json` has are not measured again.
 fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
@@ -255,8 +246,9 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
     let constants = ablation::constants(&items, &results);
     print!("{mechanisms}{constants}");
     if options.write {
-        ablation::write("docs/benchmarks.md", "ablation", &mechanisms)?;
-        ablation::write("docs/rrtp-congestion-control.md", "constants", &constants)?;
+        let line = |table: &str| format!("{}\n", table.trim_end());
+        section::write("docs/benchmarks.md", "ablation", &line(&mechanisms))?;
+        section::write("docs/rrtp-congestion-control.md", "constants", &line(&constants))?;
     }
     Ok(())
 }
@@ -269,11 +261,11 @@ fn measure_variants(items: &[BenchNetwork], options: &Options) -> Result<(), Str
         let mut works = works(items, &[protocol.to_string()], rivals)?;
         works.iter_mut().filter(|w| w.label == protocol).for_each(|w| w.label = label.into());
         works.retain(|w| {
-            results.get(&items[w.item].key()).is_none_or(|r| !r.contains_key(&w.label))
+            results.get(&items[w.case].key()).is_none_or(|r| !r.contains_key(&w.label))
         });
         if !works.is_empty() {
             eprintln!("{label}: {} simulations", works.len());
-            for (key, figures) in simulate(&works, items, options.jobs)? {
+            for (key, figures) in simulate(&mut works, items, options.jobs)? {
                 results.entry(key).or_default().extend(figures);
             }
             keep(file, &results)?;
@@ -321,36 +313,33 @@ fn works(
     rivals: bool,
 ) -> Result<Vec<NetworkRun>, String> {
     let mut works = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        for (label, protocol) in runs_of(item, protocols, rivals) {
+    for (case, item) in items.iter().enumerate() {
+        for (label, plan) in runs_of(item, protocols, rivals) {
             // A plan holds its trace; the traces of all works would not fit into memory together.
-            let cost = item.plan(&protocol)?.work();
+            let cost = item.plan(&plan)?.work();
             for i in 0..item.seeds {
-                let (label, protocol) = (label.clone(), protocol.clone());
-                works.push(NetworkRun { item: index, label, protocol, cost, seed: item.seed + i });
+                let (label, plan) = (label.clone(), plan.clone());
+                works.push(SeedRun { case, label, seed: item.seed + i, cost, plan });
             }
         }
     }
-    // The longest first, so that no core is left with one at the end.
-    works.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     Ok(works)
 }
 
-fn simulate(works: &[NetworkRun], items: &[BenchNetwork], jobs: usize) -> Result<Results, String> {
-    let run = |w: &NetworkRun| {
-        let item = &items[w.item];
-        measure::run(item, &item.plan(&w.protocol)?, w.seed)
-    };
-    let figures = all_cores::map(works, jobs, run)?;
-    let mut seeds: BTreeMap<(usize, &str), BTreeMap<u64, measure::Figures>> = BTreeMap::new();
-    for (work, figures) in works.iter().zip(figures) {
-        seeds.entry((work.item, &work.label)).or_default().insert(work.seed, figures);
-    }
+fn simulate(
+    works: &mut [NetworkRun],
+    items: &[BenchNetwork],
+    jobs: usize,
+) -> Result<Results, String> {
+    let figures = all_cores::simulate(works, jobs, |w| {
+        let item = &items[w.case];
+        measure::run(item, &item.plan(&w.plan)?, w.seed)
+    })?;
     let mut results = Results::new();
-    for ((item, label), of_seeds) in seeds {
+    for ((case, label), of_seeds) in figures {
         let of_seeds: Vec<measure::Figures> = of_seeds.into_values().collect();
-        let of_item = results.entry(items[item].key()).or_default();
-        of_item.insert(label.into(), measure::medians(&of_seeds));
+        let of_item = results.entry(items[case].key()).or_default();
+        of_item.insert(label, measure::medians(&of_seeds));
     }
     Ok(results)
 }
@@ -440,8 +429,8 @@ mod tests {
             }
         });
         let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
-        let works = works(&items, &options.protocols, true).unwrap();
-        let results = simulate(&works, &items, 1).unwrap();
+        let mut works = works(&items, &options.protocols, true).unwrap();
+        let results = simulate(&mut works, &items, 1).unwrap();
         let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
         let file = file.to_string_lossy();
         keep(&file, &results).unwrap();

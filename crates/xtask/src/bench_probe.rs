@@ -2,6 +2,7 @@
 //! estimated links.
 
 use crate::flags::Flags;
+use crate::real::spread;
 use narrows_base::Duration;
 use narrows_lab::compare::Question;
 use narrows_link::LinkConfig;
@@ -137,10 +138,9 @@ impl ProbeRow {
             let each = self.found.iter().map(|(estimate, _)| {
                 Ok(self.goodput(&estimate.link(), protocol, COMPARED)? / truth)
             });
-            let mut ratios = each.collect::<Result<Vec<f64>, String>>()?;
-            ratios.sort_by(f64::total_cmp);
+            let ratios = each.collect::<Result<Vec<f64>, String>>()?;
             let alike = ratios.iter().filter(|r| (*r - 1.0).abs() <= ALIKE).count();
-            let middle = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+            let middle = spread(ratios.iter().copied()).0;
             let all = alike == ratios.len();
             let text = if all { String::new() } else { format!(" (**{alike}**)") };
             let _ = write!(out, " {middle:.3}{text} |");

@@ -2,6 +2,7 @@
 //! turns. The program is `tools/small-requests`, outside the workspace.
 
 use crate::flags::Flags;
+use crate::real::spread;
 use narrows_lab::stats;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -89,9 +90,7 @@ impl Costs {
 
     fn median(&self, row: &str, who: &str, figure: usize) -> f64 {
         let turns = self.of(row, who).into_iter().flat_map(BTreeMap::values);
-        let mut v: Vec<f64> = turns.filter_map(|cost| cost.get(figure).copied()).collect();
-        v.sort_by(f64::total_cmp);
-        v.get(v.len() / 2).copied().unwrap_or(f64::NAN)
+        spread(turns.filter_map(|cost| cost.get(figure).copied())).0
     }
 
     /// The geometric mean of the ratios to quinn in each turn, and its 95% interval.

@@ -8,11 +8,9 @@ mod page;
 use crate::command::cargo;
 use crate::real::ask::MeasureOptions;
 use crate::real::ledger::LedgerKey;
-use crate::real::relayed::{figure, json, relayed};
-use crate::real::{Measurement, Ran, load, measure};
+use crate::real::senders::{self, ComparedSender, HowSent, SpeedPrograms, figure, json, sender};
+use crate::real::{MeasuredLink, Measurement, Ran, link, load, measure, wanted};
 use std::path::Path;
-
-pub use page::kept;
 
 /// In the target folder.
 const LEDGER: &str = "bench-transport.jsonl";
@@ -26,123 +24,60 @@ const CONNECTIONS: &str = "100";
 /// Approximate time of a gigabyte over loopback, s, and the time that a crowd sends.
 const LOOPBACK_S: f64 = 4.0;
 
-struct BenchLink {
-    name: &'static str,
-    spec: &'static str,
-    bps: f64,
-    rate: &'static str,
-    rtt: &'static str,
-    seconds: f64,
-}
-
-const NETS: [BenchLink; 4] = [
-    BenchLink {
-        name: "i",
-        spec: "20Mbit/s,25ms,queue=125kB,loss=1%",
-        bps: 20e6,
-        rate: "20Mbit/s",
-        rtt: "50ms",
-        seconds: 30.0,
-    },
-    BenchLink {
-        name: "ii",
-        spec: "1.5Mbit/s,250ms,queue=93750B,loss=1%",
-        bps: 1.5e6,
-        rate: "1.5Mbit/s",
-        rtt: "500ms",
-        seconds: 60.0,
-    },
-    BenchLink {
-        name: "iii",
-        spec: "144kbit/s,75ms,queue=2700B,loss=1%",
-        bps: 144e3,
-        rate: "144kbit/s",
-        rtt: "150ms",
-        seconds: 60.0,
-    },
-    BenchLink {
-        name: "iv",
-        spec: "100Mbit/s,50ms,queue=1250kB,loss=0.1%",
-        bps: 100e6,
-        rate: "100Mbit/s",
-        rtt: "100ms",
-        seconds: 30.0,
-    },
+#[rustfmt::skip]
+const NETS: [MeasuredLink; 4] = [
+    link("i", "20Mbit/s,25ms,queue=125kB,loss=1%", 20e6, 1500, 30.0, &["--rate", "20Mbit/s", "--rtt", "50ms"]),
+    link("ii", "1.5Mbit/s,250ms,queue=93750B,loss=1%", 1.5e6, 1500, 60.0, &["--rate", "1.5Mbit/s", "--rtt", "500ms"]),
+    link("iii", "144kbit/s,75ms,queue=2700B,loss=1%", 144e3, 1500, 60.0, &["--rate", "144kbit/s", "--rtt", "150ms"]),
+    link("iv", "100Mbit/s,50ms,queue=1250kB,loss=0.1%", 100e6, 1500, 30.0, &["--rate", "100Mbit/s", "--rtt", "100ms"]),
 ];
 
-#[derive(Clone, Copy, PartialEq)]
-enum TransportSender {
-    /// The rrtp endpoint with this protocol.
-    Ours(&'static str),
-    /// The rrtp endpoint with hints: the link's rate and RTT.
-    Told,
-    /// quinn with a congestion control.
-    Quinn(&'static str),
+const fn ours(protocol: &'static str, told: bool) -> HowSent {
+    HowSent::Ours { protocol, told }
 }
 
-/// Name, title, sender, whether over loopback, whether through links.
-const SENDERS: [(&str, &str, TransportSender, bool, bool); 5] = [
-    ("rrtp", "rrtp", TransportSender::Ours("rrtp"), true, true),
-    ("rrtp-told", "rrtp, given rate and RTT", TransportSender::Told, false, true),
-    ("rrtp+cubic", "rrtp+cubic", TransportSender::Ours("rrtp+cubic"), true, false),
-    ("quinn-cubic", "quinn, CUBIC", TransportSender::Quinn("cubic"), true, true),
-    ("quinn-bbr", "quinn, BBR", TransportSender::Quinn("bbr"), false, true),
+const SENDERS: [ComparedSender; 5] = [
+    sender("rrtp", "rrtp", ours("rrtp", false)),
+    sender("rrtp-told", "rrtp, given rate and RTT", ours("rrtp", true)),
+    sender("rrtp+cubic", "rrtp+cubic", ours("rrtp+cubic", false)),
+    sender("quinn-cubic", "quinn, CUBIC", HowSent::Quinn("cubic")),
+    sender("quinn-bbr", "quinn, BBR", HowSent::Quinn("bbr")),
 ];
-
-struct TransportPrograms {
-    ours: String,
-    quinn: String,
-}
+/// Senders over loopback, and through links.
+const OVER_LOOPBACK: [&str; 3] = ["rrtp", "rrtp+cubic", "quinn-cubic"];
+const THROUGH: [&str; 4] = ["rrtp", "rrtp-told", "quinn-cubic", "quinn-bbr"];
 
 /// `bench transport`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
     let links: Vec<&str> =
         [LOOPBACK, CROWD].into_iter().chain(NETS.iter().map(|n| n.name)).collect();
-    let ask = MeasureOptions::read(args, &links, &SENDERS.map(|s| s.0))
+    let ask = MeasureOptions::read(args, &links, &SENDERS.map(|s| s.name))
         .map_err(|e| format!("bench transport: {e}"))?;
-    let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
-    let mut wanted = Vec::new();
-    let mut want = |link: &str, sender: &str, seed, seconds, rate_bps| {
-        let key = LedgerKey { protocol: sender.into(), link: link.into(), seed, seconds };
-        wanted.push(Measurement { key, rate_bps, alone: [LOOPBACK, CROWD].contains(&link) });
-    };
+    let mut all = Vec::new();
     // In turns, so that other load on the machine affects all alike.
     for turn in 1..=TURNS {
         for link in [LOOPBACK, CROWD].into_iter().filter(|l| ask.link(l)) {
-            for (name, ..) in SENDERS.iter().filter(|s| s.3 && chosen(s.0)) {
-                want(link, name, turn, LOOPBACK_S, 0.0);
+            for protocol in OVER_LOOPBACK.into_iter().filter(|s| ask.protocol(s)) {
+                let (protocol, link) = (protocol.into(), link.into());
+                let key = LedgerKey { protocol, link, seed: turn, seconds: LOOPBACK_S };
+                all.push(Measurement { key, rate_bps: 0.0, alone: true });
             }
         }
     }
-    for net in NETS.iter().filter(|n| ask.link(n.name)) {
-        for seed in 1..=ask.runs {
-            for (name, _, _, _, through) in SENDERS.iter().filter(|s| chosen(s.0)) {
-                if *through {
-                    want(net.name, name, seed, net.seconds * ask.shorter, net.bps);
-                }
-            }
-        }
-    }
+    let through: Vec<&str> = THROUGH.into_iter().filter(|s| ask.protocol(s)).collect();
+    all.extend(wanted(&ask, &NETS, &through));
     let programs = build()?;
     let begun = load();
-    let (rows, fault) = measure(
-        &ask,
-        LEDGER,
-        &wanted,
-        |_| Ok(()),
-        |key, ()| {
-            let sender = SENDERS.iter().find(|s| s.0 == key.protocol).ok_or("an unknown sender")?.2;
-            match NETS.iter().find(|n| n.name == key.link) {
-                None => loopback(&programs, sender, key.link == CROWD),
-                Some(net) => through(&programs, net, sender, key),
-            }
-        },
-    )?;
+    let one = |key: &LedgerKey, (): &()| {
+        let over_loopback = |how| loopback(&programs, how, key.link == CROWD);
+        senders::run(&programs, (&SENDERS, &NETS), key, over_loopback)
+    };
+    let (rows, fault) = measure(&ask, LEDGER, &all, |_| Ok(()), one)?;
     page::write(&rows, ask.shorter, (begun, load()))?;
     fault.map_or(Ok(()), Err)
 }
 
-fn build() -> Result<TransportPrograms, String> {
+fn build() -> Result<SpeedPrograms, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
     let target = crate::command::target();
     let quinn = std::env::var("QUINN_SPEED").unwrap_or_else(|_| {
@@ -158,30 +93,29 @@ fn build() -> Result<TransportPrograms, String> {
              tools/quinn-speed/Cargo.toml`, or say with QUINN_SPEED where it is"
         ));
     }
-    Ok(TransportPrograms { ours: format!("{target}/release/narrows"), quinn })
+    Ok(SpeedPrograms { ours: format!("{target}/release/narrows"), theirs: Ok(quinn) })
 }
 
 /// Processor time of a gigabyte over loopback.
-fn loopback(
-    programs: &TransportPrograms,
-    sender: TransportSender,
-    crowd: bool,
-) -> Result<Ran, String> {
+fn loopback(programs: &SpeedPrograms, how: HowSent, crowd: bool) -> Result<Ran, String> {
     let seconds = LOOPBACK_S.to_string();
     let duration = format!("{seconds}s");
-    let v = match sender {
-        TransportSender::Quinn(control) => {
+    let v = match how {
+        HowSent::Quinn(control) => {
             let crowded = ["--seconds", &seconds, "--connections", CONNECTIONS];
             let how = if crowd { &crowded[..] } else { &["--bytes", "1000000000"] };
-            json(&programs.quinn, &[how, &["--control", control]].concat())?
+            json(
+                programs.theirs.as_ref().map_err(Clone::clone)?,
+                &[how, &["--control", control]].concat(),
+            )?
         }
-        TransportSender::Ours(protocol) => {
+        HowSent::Ours { protocol, told: false } => {
             let crowded = ["--duration", &duration, "--connections", CONNECTIONS];
             let how = if crowd { &crowded[..] } else { &["--bytes", "1GB"] };
             let what = ["speed", "--protocol", protocol, "--json"];
             json(&programs.ours, &[&what, how].concat())?
         }
-        TransportSender::Told => return Err("hints are not used over loopback".into()),
+        _ => return Err("hints are not used over loopback".into()),
     };
     let (bytes, seconds) = (figure(&v, "bytes")?, figure(&v, "seconds")?);
     let cost = figure(&v, "cpu_seconds")? / (bytes * 1e-9);
@@ -189,31 +123,4 @@ fn loopback(
     let figures = [("cpu_s_per_gb".to_string(), cost), ("rate_bps".into(), rate)].into();
     let line = format!("{cost:.2} CPU s per GB, {:.0} Mbit/s", rate * 1e-6);
     Ok(Ran { figures, late_mean_s: 0.0, line })
-}
-
-/// A transfer through a relay of its own.
-fn through(
-    programs: &TransportPrograms,
-    net: &BenchLink,
-    sender: TransportSender,
-    key: &LedgerKey,
-) -> Result<Ran, String> {
-    let seconds = key.seconds.to_string();
-    relayed(net.spec, net.bps, key.seed, |server, through| match sender {
-        TransportSender::Quinn(control) => {
-            let way = ["--listen", server, "--connect", through];
-            let what = ["--seconds", &seconds, "--control", control];
-            json(&programs.quinn, &[way, what].concat())
-        }
-        ours => {
-            let duration = format!("{seconds}s");
-            let protocol = if let TransportSender::Ours(name) = ours { name } else { "rrtp" };
-            let mut args = vec!["speed", "--listen", server, "--through", through];
-            args.extend(["--protocol", protocol, "--duration", &duration, "--json"]);
-            if ours == TransportSender::Told {
-                args.extend(["--rate", net.rate, "--rtt", net.rtt]);
-            }
-            json(&programs.ours, &args)
-        }
-    })
 }

@@ -20,18 +20,11 @@ pub fn text(rows: &[BadLinksRow], protocols: &[String], before: Option<&Before>)
     for row in rows {
         for protocol in protocols {
             let mut line = format!("{:<48} {protocol:<10}", key(row));
-            for goal in &row.cell.goals {
-                let (value, bound, good) = judge(goal, protocol, &row.medians);
-                let figure = goal.figure();
-                let was = earlier(before, row, protocol, figure.name());
-                let was = was.map_or(String::new(), |x| format!(" was {}", figure.text(x)));
+            for goal in judged(row, protocol, before) {
+                let JudgedGoal { name, value, was, bound, good } = goal;
+                let was = was.map_or(String::new(), |x| format!(" was {x}"));
                 let mark = if good { "ok" } else { "MISSED" };
-                let _ = write!(
-                    line,
-                    "  {} {}{was} ({bound}) {mark}",
-                    figure.name(),
-                    figure.text(value)
-                );
+                let _ = write!(line, "  {name} {value}{was} ({bound}) {mark}");
                 (met, all) = (met + u32::from(good), all + 1);
             }
             let _ = writeln!(text, "{line}");
@@ -41,13 +34,24 @@ pub fn text(rows: &[BadLinksRow], protocols: &[String], before: Option<&Before>)
     text
 }
 
-fn earlier(
-    before: Option<&Before>,
-    row: &BadLinksRow,
-    protocol: &str,
-    figure: &str,
-) -> Option<f64> {
-    before?.get(&key(row))?.get(protocol)?.get(figure)?.as_f64()
+/// A goal with its figure, as text.
+struct JudgedGoal {
+    name: &'static str,
+    value: String,
+    was: Option<String>,
+    bound: String,
+    good: bool,
+}
+
+fn judged(row: &BadLinksRow, protocol: &str, before: Option<&Before>) -> Vec<JudgedGoal> {
+    let of = |goal| {
+        let (value, bound, good) = judge(goal, protocol, &row.medians);
+        let (figure, name) = (goal.figure(), goal.figure().name());
+        let earlier = || before?.get(&key(row))?.get(protocol)?.get(name)?.as_f64();
+        let was = earlier().map(|x| figure.text(x));
+        JudgedGoal { name, value: figure.text(value), was, bound, good }
+    };
+    row.cell.goals.iter().map(of).collect()
 }
 
 /// The medians as a file keeps them, for `--before`.
@@ -90,19 +94,13 @@ puts an earlier run's figures before the arrows.\n\
             let _ = write!(text, "\n### {}\n\n| cell | figures |\n|---|---|\n", heading(table));
         }
         for protocol in protocols {
-            let figures: Vec<String> = row
-                .cell
-                .goals
-                .iter()
-                .map(|goal| {
-                    let (value, bound, good) = judge(goal, protocol, &row.medians);
-                    let figure = goal.figure();
-                    let was = earlier(before, row, protocol, figure.name());
-                    let was = was.map_or(String::new(), |x| format!("{} → ", figure.text(x)));
-                    let mark = if good { String::new() } else { format!(" (**missed**: {bound})") };
-                    format!("{} {was}{}{mark}", figure.name(), figure.text(value))
-                })
-                .collect();
+            let figures = judged(row, protocol, before).into_iter().map(|goal| {
+                let JudgedGoal { name, value, was, bound, good } = goal;
+                let was = was.map_or(String::new(), |x| format!("{x} → "));
+                let mark = if good { String::new() } else { format!(" (**missed**: {bound})") };
+                format!("{name} {was}{value}{mark}")
+            });
+            let figures: Vec<String> = figures.collect();
             let of = if protocols.len() > 1 { format!(", {protocol}") } else { String::new() };
             let _ = writeln!(text, "| {}{of} | {} |", row.cell.name, figures.join(", "));
         }

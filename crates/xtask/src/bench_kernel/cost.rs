@@ -1,6 +1,7 @@
 //! Processor time of the user-space side per Gbit/s, over a pair of virtual Ethernet devices.
 
 use super::LoadedController;
+use crate::real::{alternate, spread};
 use narrows_emulator::Namespace;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -98,20 +99,16 @@ pub fn section() -> Result<String, String> {
     );
     for (whole, what) in [(true, "super-frames (GSO, GRO)"), (false, "1,500 bytes each")] {
         let ends = pair(whole)?;
-        for controller in ["rrtp", "cubic"] {
-            let loaded = LoadedController::load(controller)?;
-            let mut all = Vec::new();
-            for _ in 0..RUNS {
-                all.push(once(&loaded, &ends)?);
-            }
-            all.sort_by(|a, b| a.1.total_cmp(&b.1));
-            let (gbit, cpu) = all[RUNS / 2];
+        let controllers = ["rrtp", "cubic"];
+        let loaded =
+            [LoadedController::load(controllers[0])?, LoadedController::load(controllers[1])?];
+        let runs = alternate(RUNS, &loaded, |loaded| once(loaded, &ends))?;
+        for (controller, runs) in controllers.iter().zip(runs) {
+            let gbit = spread(runs.iter().map(|r| r.0)).0;
+            let (cpu, least, most) = spread(runs.iter().map(|r| r.1 * 100.0));
             let _ = writeln!(
                 text,
-                "| {what} | {controller} | {gbit:.2} | {:.1}% ({:.1} to {:.1}) |",
-                cpu * 100.0,
-                all[0].1 * 100.0,
-                all[RUNS - 1].1 * 100.0
+                "| {what} | {controller} | {gbit:.2} | {cpu:.1}% ({least:.1} to {most:.1}) |"
             );
         }
     }

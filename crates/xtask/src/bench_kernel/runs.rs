@@ -1,6 +1,7 @@
 //! Flows alone on an emulated link, for real and in simulation.
 
 use super::{KernelBenchOptions, LoadedController};
+use crate::all_cores;
 use narrows_base::{Duration, Spec};
 use narrows_lab::Question;
 use narrows_scenario::Plan;
@@ -9,8 +10,7 @@ use narrows_speed::KernelTcp;
 use narrows_transport::Preset;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Bytes of a full IP packet.
 const PACKET: u32 = 1500;
@@ -127,48 +127,6 @@ fn measure(cell: &KernelCell, seconds: f64) -> Result<(KernelRunFigures, f64), S
     Ok((seen, simulated / SEEDS as f64))
 }
 
-/// All cells, some at once.
-fn all(
-    cells: &[KernelCell],
-    seconds: f64,
-    at_once: usize,
-) -> Result<Vec<(KernelRunFigures, f64)>, String> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(vec![None; cells.len()]);
-    let failed = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(cell) = cells.get(n) else { return };
-                    match measure(cell, seconds) {
-                        Ok(figures) => {
-                            eprintln!(
-                                "{} on {}: {:.2} Mbit/s, simulated {:.2}",
-                                cell.protocol,
-                                cell.link,
-                                figures.0.goodput_bps * 1e-6,
-                                figures.1 * 1e-6
-                            );
-                            done.lock().map(|mut d| d[n] = Some(figures)).unwrap_or(());
-                        }
-                        Err(e) => failed
-                            .lock()
-                            .map(|mut f| *f = Some(format!("{}: {e}", cell.protocol)))
-                            .unwrap_or(()),
-                    }
-                }
-            });
-        }
-    });
-    if let Some(e) = failed.into_inner().ok().flatten() {
-        return Err(e);
-    }
-    let done = done.into_inner().map_err(|_| "a run panicked")?;
-    done.into_iter().map(|d| d.ok_or_else(|| "a run is missing".into())).collect()
-}
-
 /// The link's share that payload can have.
 fn share(figures: &KernelRunFigures, rate_bps: f64, loss: f64) -> f64 {
     figures.goodput_bps / (rate_bps * PAYLOAD * (1.0 - loss))
@@ -222,7 +180,14 @@ pub fn table(ask: &KernelBenchOptions) -> Result<String, String> {
             LINKS.map(|link| KernelCell { protocol: p.clone(), link: link.into(), kernels: None })
         })
         .collect();
-    let done = all(&cells, ask.seconds, ask.at_once)?;
+    let done = all_cores::map(&cells, ask.at_once, |cell| {
+        let wrong = |e| format!("{}: {e}", cell.protocol);
+        let (seen, simulated) = measure(cell, ask.seconds).map_err(wrong)?;
+        let (real, simulated_mbps) = (seen.goodput_bps * 1e-6, simulated * 1e-6);
+        let (protocol, link) = (&cell.protocol, &cell.link);
+        eprintln!("{protocol} on {link}: {real:.2} Mbit/s, simulated {simulated_mbps:.2}");
+        Ok((seen, simulated))
+    })?;
     let mut text = "| controller |".to_string();
     LINKS.iter().for_each(|link| {
         let _ = write!(text, " {link}: real | simulated | ratio |");

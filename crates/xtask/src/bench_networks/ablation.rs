@@ -216,18 +216,3 @@ pub fn constants(items: &[BenchNetwork], results: &Results) -> String {
     }
     text + "\n"
 }
-
-/// Writes a table between the marks of its name in a page.
-///
-/// # Errors
-/// The page has no such marks, or an error of the file system.
-pub fn write(page: &str, name: &str, table: &str) -> Result<(), String> {
-    let marks = [format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->\n")];
-    let text = std::fs::read_to_string(page).map_err(|e| format!("{page}: {e}"))?;
-    let parts = (text.split_once(&marks[0]), text.split_once(&marks[1]));
-    let (Some((before, _)), Some((_, after))) = parts else {
-        return Err(format!("{page}: no '{}'", marks[0].trim()));
-    };
-    let text = format!("{before}{}{}\n{}{after}", marks[0], table.trim_end(), marks[1]);
-    std::fs::write(page, text).map_err(|e| format!("{page}: {e}"))
-}

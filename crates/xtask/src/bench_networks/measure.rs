@@ -119,7 +119,7 @@ pub fn medians(seeds: &[Figures]) -> Figures {
         if name == "goodput" && list.len() > 1 {
             medians.insert("worst goodput".into(), list[0]);
         }
-        medians.insert(name.into(), super::statistics::quantile(&list, 0.5));
+        medians.insert(name.into(), crate::real::quantile(&list, 0.5));
     }
     medians
 }

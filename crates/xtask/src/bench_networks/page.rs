@@ -61,15 +61,12 @@ fn differences(
     protocols: &[String],
     before: Option<&Results>,
 ) -> Vec<IntervalValue> {
+    let of = |results: &Results, protocol: &String| row.values(results, protocol);
+    let first = |p: &String| paired(row.statistic, &of(results, &protocols[0]), &of(results, p));
     match before {
+        None => protocols.iter().skip(1).map(first).collect(),
         Some(before) => (protocols.iter())
-            .map(|p| paired(row.statistic, &row.values(results, p), &row.values(before, p)))
-            .collect(),
-        None => (protocols.iter().skip(1))
-            .map(|p| {
-                let first = row.values(results, &protocols[0]);
-                paired(row.statistic, &first, &row.values(results, p))
-            })
+            .map(|p| paired(row.statistic, &of(results, p), &of(before, p)))
             .collect(),
     }
 }

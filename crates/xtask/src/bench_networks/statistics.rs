@@ -1,5 +1,6 @@
 //! Means, quantiles and shares with 95% intervals.
 
+use crate::real::quantile;
 use narrows_base::RandomKey;
 use narrows_lab::stats;
 
@@ -111,14 +112,6 @@ fn spread(n: usize, of: impl Fn(&[usize]) -> f64) -> f64 {
         .collect();
     values.sort_by(f64::total_cmp);
     (quantile(&values, 0.975) - quantile(&values, 0.025)) / 2.0
-}
-
-/// Of sorted values, interpolated.
-pub fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let at = q * last as f64;
-    let (low, high) = (at.floor() as usize, at.ceil() as usize);
-    sorted[low] + (at - at.floor()) * (sorted[high] - sorted[low])
 }
 
 #[cfg(test)]

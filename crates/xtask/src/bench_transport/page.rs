@@ -2,12 +2,12 @@
 
 use super::{CONNECTIONS, CROWD, LOOPBACK, LOOPBACK_S, NETS, SENDERS, TURNS};
 use crate::real::ledger::LedgerRow;
-use crate::real::{LATE_S, runs_of, spread};
+use crate::real::senders::{ComparedSender, table};
+use crate::real::{LATE_S, spread};
 use crate::section;
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/benchmarks.md";
-const BEGIN: &str = "<!-- begin transport -->\n";
 
 /// Method of measurements in real time, here and in `docs/sim-vs-real.md`.
 const METHOD: &str = "\
@@ -28,12 +28,6 @@ interruption, `--resume` continues. `--again` repeats the runs selected by `--li
 /// Writes the section; the rest of the page stays.
 pub fn write(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> Result<(), String> {
     section::write(PAGE, "transport", &text(rows, shorter, load))
-}
-
-/// The present section and the notes after it, for the code that writes the page before them.
-pub fn kept() -> String {
-    let page = std::fs::read_to_string(PAGE).unwrap_or_default();
-    page.split_once(BEGIN).map_or_else(String::new, |(_, rest)| format!("\n{BEGIN}{rest}"))
 }
 
 fn text(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> String {
@@ -65,7 +59,7 @@ late by more than {:.2} ms on average was repeated alone. If all of a row's runs
 \n\
 {METHOD}",
         loopback(rows),
-        links(rows, shorter),
+        table(rows, &NETS, &SENDERS, shorter, false),
         seconds.collect::<Vec<_>>().join("; "),
         load.0,
         load.1,
@@ -75,7 +69,7 @@ late by more than {:.2} ms on average was repeated alone. If all of a row's runs
 
 fn loopback(rows: &[LedgerRow]) -> String {
     let mut out = String::new();
-    for (name, title, ..) in SENDERS {
+    for ComparedSender { name, title, .. } in SENDERS {
         for (link, connections) in [(LOOPBACK, "1"), (CROWD, CONNECTIONS)] {
             let mine = || rows.iter().filter(|r| r.key.link == link && r.key.protocol == name);
             if mine().next().is_some() {
@@ -86,39 +80,6 @@ fn loopback(rows: &[LedgerRow]) -> String {
                     "| {title} | {connections} | **{cost:.2}** ({least:.2} to {most:.2}) | {rate:.0} |"
                 );
             }
-        }
-    }
-    out
-}
-
-fn links(rows: &[LedgerRow], shorter: f64) -> String {
-    let mut out = String::new();
-    for net in &NETS {
-        for (name, title, ..) in SENDERS {
-            let (tried, in_time) = runs_of(rows, (net.name, name), net.seconds * shorter);
-            let (here, mark) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
-            if here.is_empty() {
-                continue;
-            }
-            let of = |what: &str, scale: f64, digits: usize| {
-                let (m, least, most) = spread(here.iter().map(|r| r.figure(what) * scale));
-                (format!("{m:.digits$}"), format!("{least:.digits$} to {most:.digits$}"))
-            };
-            let (filled, offered, queue) =
-                (of("filled", 1.0, 3), of("offered", 1.0, 3), of("queue_s", 1e3, 1));
-            let late = spread(here.iter().map(|r| r.late_mean_s * 1e3)).2;
-            let _ = writeln!(
-                out,
-                "| {} | {title} | **{}** ({}) | {} ({}) | {} ({}) | {late:.2}{mark} | {} |",
-                net.name,
-                filled.0,
-                filled.1,
-                offered.0,
-                offered.1,
-                queue.0,
-                queue.1,
-                here.len()
-            );
         }
     }
     out

@@ -76,6 +76,11 @@ impl MeasureOptions {
     pub fn link(&self, name: &str) -> bool {
         self.links.as_ref().is_none_or(|l| l.iter().any(|l| l == name))
     }
+
+    /// Whether a protocol is chosen.
+    pub fn protocol(&self, name: &str) -> bool {
+        self.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name))
+    }
 }
 
 fn chosen(flag: &str, list: Vec<String>, known: &[&str]) -> Result<Vec<String>, String> {

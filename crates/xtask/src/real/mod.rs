@@ -1,27 +1,47 @@
-//! Measurements in real time, shared by `sim_vs_real`, `bench transport` and `bench hysteria`: options, several runs at
-//! once within a budget, and a file from which a killed measurement continues.
+//! The harness of measurements in real time (`sim_vs_real`, `bench transport`, `bench hysteria`): links by variants by
+//! seeds, several runs at once within a budget, and a file from which a killed measurement continues.
 
 pub mod ask;
 #[cfg(target_os = "linux")]
 pub mod kernel_tcp;
 pub mod ledger;
-pub mod relayed;
-pub mod schedule;
-mod watch;
+mod schedule;
+pub mod senders;
 
+use crate::all_cores;
 use ask::{MeasureOptions, RepeatMode};
 use ledger::{Figures, Ledger, LedgerKey, LedgerRow};
 use schedule::ScheduledRun;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use watch::MeasurementBar;
 
 /// Largest mean lateness of a relay, s. Above it, a run is repeated without other runs beside it.
 pub const LATE_S: f64 = 0.25e-3;
 /// Time of a run besides its transfer, s: processes, keys, the end.
 const AROUND_S: f64 = 1.0;
+
+/// A link of a measurement: name, specification, rate (bit/s), bytes of a packet, duration (s), and flags that tell rrtp
+/// about it.
+#[derive(Clone, Copy)]
+pub struct MeasuredLink {
+    pub name: &'static str,
+    pub spec: &'static str,
+    pub bps: f64,
+    pub packet: u32,
+    pub seconds: f64,
+    pub hints: &'static [&'static str],
+}
+
+pub const fn link(
+    name: &'static str,
+    spec: &'static str,
+    bps: f64,
+    packet: u32,
+    seconds: f64,
+    hints: &'static [&'static str],
+) -> MeasuredLink {
+    MeasuredLink { name, spec, bps, packet, seconds, hints }
+}
 
 /// Result of a run, with the mean lateness of its relay, s (zero without a relay).
 pub struct Ran {
@@ -41,6 +61,26 @@ pub struct Measurement {
     pub alone: bool,
 }
 
+/// The chosen links with these variants, seed by seed, so that load on the machine affects all alike.
+pub fn wanted(
+    ask: &MeasureOptions,
+    links: &[MeasuredLink],
+    protocols: &[&str],
+) -> Vec<Measurement> {
+    let mut wanted = Vec::new();
+    for seed in 1..=ask.runs {
+        for link in links.iter().filter(|l| ask.link(l.name)) {
+            for protocol in protocols {
+                let (protocol, name) = ((*protocol).into(), link.name.into());
+                let seconds = link.seconds * ask.shorter;
+                let key = LedgerKey { protocol, link: name, seed, seconds };
+                wanted.push(Measurement { key, rate_bps: link.bps, alone: false });
+            }
+        }
+    }
+    wanted
+}
+
 /// Measures the wanted runs that are not yet in the ledger: several at once within the budget, and the late ones again,
 /// alone, at the end. Preparations without a need for real time are made before. Returns all rows of the ledger, the
 /// better of two attempts each, and the first error.
@@ -55,8 +95,7 @@ pub fn measure<P: Send + Sync>(
     let mut rows = ledger.rows();
     let mut fault = None;
     for attempt in [1, 2] {
-        let jobs: Vec<ScheduledRun> = (0..wanted.len())
-            .filter_map(|n| Some((n, wanted.get(n)?)))
+        let jobs: Vec<ScheduledRun> = (wanted.iter().enumerate())
             .filter(|(_, w)| match best(&rows, &w.key) {
                 None => attempt == 1,
                 Some(_) if attempt == 1 => ask.mode == RepeatMode::Again,
@@ -73,73 +112,48 @@ pub fn measure<P: Send + Sync>(
         if jobs.is_empty() {
             continue;
         }
-        let watch = MeasurementBar::begin(&jobs, ask.budget_bps, attempt, ledger.path());
+        let minutes = |jobs: &[_]| (schedule::plan(jobs, ask.budget_bps).1 / 60.0).ceil();
+        eprintln!(
+            "{} runs{}; about {:.0} minutes, at most {:.0} Mbit/s of links at once; each is kept in {}",
+            jobs.len(),
+            if attempt == 1 { "" } else { " again, one by one: the relay was late" },
+            minutes(&jobs),
+            ask.budget_bps * 1e-6,
+            ledger.path().display()
+        );
         let begun = Instant::now();
-        let prepared = prepare_all(&jobs, wanted, &prepare);
+        let prepared: BTreeMap<usize, Result<P, String>> =
+            all_cores::map(&jobs, all_cores::count(), |job| {
+                Ok((job.number, prepare(&wanted[job.number].key)))
+            })?
+            .into_iter()
+            .collect();
         if begun.elapsed().as_secs_f64() > 1.0 {
-            watch.say(&format!("prepared in {:.0} s", begun.elapsed().as_secs_f64()));
+            eprintln!("prepared in {:.0} s", begun.elapsed().as_secs_f64());
         }
         schedule::run(
             &jobs,
             ask.budget_bps,
-            |job| match (wanted.get(job.number), prepared.get(&job.number)) {
-                (Some(w), Some(Ok(p))) => run(&w.key, p),
-                (_, Some(Err(why))) => Err(why.clone()),
-                _ => Err("was not prepared".into()),
+            |job| {
+                run(&wanted[job.number].key, prepared[&job.number].as_ref().map_err(Clone::clone)?)
             },
-            |job, result| {
-                watch.ended(job);
-                let Some(w) = wanted.get(job.number) else { return };
-                match result {
-                    Ok(ran) => {
-                        watch.say(&format!(
-                            "{} on {} seed {}: {}, late by {:.3} ms on average",
-                            w.key.protocol,
-                            w.key.link,
-                            w.key.seed,
-                            ran.line,
-                            ran.late_mean_s * 1e3
-                        ));
-                        match ledger.add(&w.key, attempt, ran.late_mean_s, &ran.figures) {
-                            Ok(row) => ledger::join(&mut rows, row),
-                            Err(why) => fault = fault.take().or(Some(why)),
-                        }
-                    }
-                    Err(why) => {
-                        let k = &w.key;
-                        let why = format!("{} on {} seed {}: {why}", k.protocol, k.link, k.seed);
-                        watch.say(&why);
-                        fault = fault.take().or(Some(why));
-                    }
+            |job, result, left| {
+                let key = &wanted[job.number].key;
+                let kept = result.and_then(|ran| {
+                    let row = ledger.add(key, attempt, ran.late_mean_s, &ran.figures)?;
+                    ledger::join(&mut rows, row);
+                    Ok(format!("{}, late by {:.3} ms on average", ran.line, ran.late_mean_s * 1e3))
+                });
+                let (Ok(said) | Err(said)) = &kept;
+                let said = format!("{} on {} seed {}: {said}", key.protocol, key.link, key.seed);
+                eprintln!("{said} ({} runs left, {:.0} min)", left.len(), minutes(left));
+                if kept.is_err() {
+                    fault.get_or_insert(said);
                 }
             },
-            |running| watch.tick(running),
         );
-        watch.end();
     }
     Ok((bests(rows), fault))
-}
-
-/// On all cores, by the jobs' numbers.
-fn prepare_all<P: Send>(
-    jobs: &[ScheduledRun],
-    wanted: &[Measurement],
-    prepare: &(impl Fn(&LedgerKey) -> Result<P, String> + Sync),
-) -> BTreeMap<usize, Result<P, String>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let Some(w) = wanted.get(job.number) else { continue };
-                    let result = prepare(&w.key);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(job.number, result);
-                }
-            });
-        }
-    });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn count(rows: &[LedgerRow], key: &LedgerKey) -> usize {
@@ -181,13 +195,35 @@ pub fn runs_of<'a>(
     (all, in_time)
 }
 
+/// Runs each case once a round, so that load on the machine affects all alike. Returns the results of each case.
+pub fn alternate<C, R>(
+    rounds: usize,
+    cases: &[C],
+    mut run: impl FnMut(&C) -> Result<R, String>,
+) -> Result<Vec<Vec<R>>, String> {
+    let mut all: Vec<Vec<R>> = cases.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for (case, results) in cases.iter().zip(&mut all) {
+            results.push(run(case)?);
+        }
+    }
+    Ok(all)
+}
+
 /// Median, least, most; NaN without any.
 pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
     let mut v: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     v.sort_by(f64::total_cmp);
-    let at = |i: usize| v.get(i).copied().unwrap_or(f64::NAN);
-    let last = v.len().saturating_sub(1);
-    ((at(last / 2) + at(v.len() / 2)) / 2.0, at(0), at(last))
+    (quantile(&v, 0.5), quantile(&v, 0.0), quantile(&v, 1.0))
+}
+
+/// Of sorted values, interpolated; NaN without any.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let at = q * last as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    // Both may be infinite.
+    if low == high { low } else { low + (at - at.floor()) * (high - low) }
 }
 
 /// The machine's load over the last minute.

@@ -3,13 +3,10 @@
 //! Slow links need a few percent of a core, and most of a run is waiting. The longest begin first and shorter ones fill
 //! the gaps. A run above the budget, or one that must run alone, has the machine to itself.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
 
 /// The least that a run counts, bit/s: its threads wake up even on the slowest link.
 const MIN_BPS: f64 = 1e6;
-/// Interval between two progress messages.
-const TICK: Duration = Duration::from_millis(500);
 
 /// A measurement: its index, its rate and its duration.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -79,25 +76,22 @@ pub fn plan(jobs: &[ScheduledRun], budget: f64) -> (Vec<(ScheduledRun, f64)>, f6
     (begun, end)
 }
 
-/// Runs all jobs, each on its own thread. `finished` is called at the end of each. `tick` is called repeatedly with the
-/// running jobs and the seconds that they have run.
+/// Runs all jobs, each on its own thread. `finished` is called at the end of each, with the jobs that have not ended.
 pub fn run<R: Send>(
     jobs: &[ScheduledRun],
     budget: f64,
     work: impl Fn(&ScheduledRun) -> Result<R, String> + Sync,
-    mut finished: impl FnMut(&ScheduledRun, Result<R, String>),
-    mut tick: impl FnMut(&[(ScheduledRun, f64)]),
+    mut finished: impl FnMut(&ScheduledRun, Result<R, String>, &[ScheduledRun]),
 ) {
     let mut waiting = ordered(jobs, budget);
-    let mut running: Vec<(ScheduledRun, Instant)> = Vec::new();
+    let mut running: Vec<ScheduledRun> = Vec::new();
     let (ended, ends) = channel();
     let work = &work;
     std::thread::scope(|scope| {
         loop {
-            let at_work: Vec<ScheduledRun> = running.iter().map(|r| r.0).collect();
-            if let Some(i) = next(&waiting, &at_work, budget) {
+            if let Some(i) = next(&waiting, &running, budget) {
                 let job = waiting.remove(i);
-                running.push((job, Instant::now()));
+                running.push(job);
                 let ended = ended.clone();
                 scope.spawn(move || {
                     // A panic of one job must neither stop the others nor leave the loop waiting.
@@ -111,16 +105,9 @@ pub fn run<R: Send>(
             if running.is_empty() {
                 break;
             }
-            match ends.recv_timeout(TICK) {
-                Ok((job, result)) => {
-                    running.retain(|r| r.0.number != job.number);
-                    finished(&job, result);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            let since = |r: &(ScheduledRun, Instant)| (r.0, r.1.elapsed().as_secs_f64());
-            tick(&running.iter().map(since).collect::<Vec<_>>());
+            let Ok((job, result)) = ends.recv() else { break };
+            running.retain(|r| r.number != job.number);
+            finished(&job, result, &[&running[..], &waiting].concat());
         }
     });
 }
@@ -190,8 +177,7 @@ mod tests {
                 1 => panic!("for the test"),
                 _ => Ok(1),
             },
-            |j, r| seen.push((j.number, r)),
-            |_| {},
+            |j, r, _| seen.push((j.number, r)),
         );
         seen.sort_by_key(|s| s.0);
         let died = Err("the measurement died".to_string());

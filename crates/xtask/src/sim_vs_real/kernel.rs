@@ -1,23 +1,19 @@
 //! `cargo xtask sim-vs-real --kernel`: the kernel's own TCP over emulated links, beside preset `linux` in simulation.
 
-use super::page::{goodput_verdict, rtt_verdict, write_kernel};
-use super::{ComparedLink, NETS, both};
+use super::page::BesideRow;
+use super::{NETS, PAGE, both, sim_vs_real};
 use crate::real::ask::MeasureOptions;
 use crate::real::ledger::{LedgerKey, LedgerRow};
-use crate::real::{LATE_S, Measurement, kernel_tcp, measure, runs_of};
+use crate::real::{LATE_S, kernel_tcp, measure, runs_of, wanted};
 use narrows_emulator::LinkOptions;
 use narrows_lab::stats::estimate;
-use narrows_speed::SimVsReal;
 use narrows_transport::Preset;
-use std::fmt::Write as _;
 
 const LEDGER: &str = "sim-vs-real-kernel.jsonl";
 /// Names in the kernel and in simulation.
 const ALGORITHMS: [&str; 3] = ["reno", "cubic", "bbr"];
 /// A link of 100 Mbit/s runs alone, slower ones beside each other.
 const BUDGET_BPS: f64 = 100e6;
-/// The kernel's packets, also on the slow link.
-const PACKET: u32 = 1500;
 
 /// `sim-vs-real --kernel`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -26,22 +22,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if !args.iter().any(|a| a == "--budget") {
         ask.budget_bps = BUDGET_BPS;
     }
-    let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
-    let mut wanted = Vec::new();
-    for net in NETS.iter().filter(|n| ask.link(n.name)) {
-        for seed in 1..=ask.runs {
-            for name in ALGORITHMS.iter().filter(|name| chosen(name)) {
-                let seconds = net.seconds * ask.shorter;
-                let (protocol, link) = ((*name).to_string(), net.name.to_string());
-                let key = LedgerKey { protocol, link, seed, seconds };
-                wanted.push(Measurement { key, rate_bps: net.bps, alone: false });
-            }
-        }
-    }
-    let of = |key: &LedgerKey| -> Result<SimVsReal, String> {
-        let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
-        Ok(simulation(net, &key.protocol, ask.shorter))
-    };
+    let chosen: Vec<&str> = ALGORITHMS.into_iter().filter(|name| ask.protocol(name)).collect();
+    let wanted = wanted(&ask, &NETS, &chosen);
+    let of = |key: &LedgerKey| sim_vs_real(key, Preset::Linux);
     let (rows, fault) = measure(
         &ask,
         LEDGER,
@@ -54,19 +37,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
             Ok(both(sim, &real, late))
         },
     )?;
-    write_kernel(&section(&rows, ask.shorter))?;
-    eprintln!("wrote docs/sim-vs-real.md");
+    crate::section::write(PAGE, "kernel", &section(&rows, ask.shorter))?;
     fault.map_or(Ok(()), Err)
-}
-
-fn simulation(net: &ComparedLink, protocol: &str, shorter: f64) -> SimVsReal {
-    SimVsReal {
-        protocol: protocol.into(),
-        link: net.spec.into(),
-        packet: PACKET,
-        seconds: net.seconds * shorter,
-        preset: Preset::Linux,
-    }
 }
 
 fn section(rows: &[LedgerRow], shorter: f64) -> String {
@@ -78,32 +50,10 @@ fn section(rows: &[LedgerRow], shorter: f64) -> String {
             if in_time.is_empty() {
                 continue;
             }
-            let of = |name: &str| {
-                let pick = |who: &str| {
-                    estimate(in_time.iter().map(|r| r.figure(&format!("{who}_{name}"))))
-                };
-                (pick("sim"), pick("real"))
-            };
-            let (g, r, q, o) = (of("goodput_bps"), of("rtt_s"), of("wait_s"), of("offered"));
-            let (goodput, rtt) = (goodput_verdict(g.0, g.1), rtt_verdict(r.0, r.1));
+            let row = BesideRow::of(&in_time);
             all += 1;
-            agree += usize::from(goodput != "**no**" && rtt == "yes");
-            let _ = writeln!(
-                table,
-                "| {name} | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |",
-                net.name,
-                g.0.mean * 1e-6,
-                g.1.mean * 1e-6,
-                g.1.mean / g.0.mean,
-                r.0.mean * 1e3,
-                r.1.mean * 1e3,
-                q.0.mean * 1e3,
-                q.1.mean * 1e3,
-                o.0.mean,
-                o.1.mean,
-                estimate(in_time.iter().map(|r| r.late_mean_s)).mean * 1e3,
-                in_time.len(),
-            );
+            agree += usize::from(row.agrees());
+            table += &row.line(name, net.name, true);
         }
     }
     let loads = estimate(rows.iter().map(|r| r.load)).mean;

@@ -8,54 +8,73 @@ use narrows_lab::stats::{differ, estimate};
 use narrows_speed::MeasuredRun;
 use std::fmt::Write as _;
 
-const NOTES: &str = "<!-- notes: kept when the page is written again -->\n";
-
-const KERNEL: [&str; 2] = [
-    "<!-- begin kernel: written by `cargo xtask sim-vs-real --kernel` -->\n",
-    "<!-- end kernel -->\n",
-];
-
 /// A run simulated once more, over a link that is late as its relay was.
 pub type Late<'a> = &'a dyn Fn(&LedgerRow) -> Result<MeasuredRun, String>;
 
-/// Writes the page; the text after the mark of the notes is kept.
+/// Writes the section of transfers; the rest of the page stays.
 pub fn write(rows: &[LedgerRow], shorter: f64, late: Late<'_>) -> Result<(), String> {
-    let old = std::fs::read_to_string(PAGE).unwrap_or_default();
-    let notes = old.split_once(NOTES).map_or("", |(_, n)| n);
-    let kernel = part(&old, KERNEL).map_or(String::new(), |(_, kernel, _)| marked(kernel));
-    let page = page(rows, shorter, late)? + &kernel + NOTES + notes;
-    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))
+    crate::section::write(PAGE, "transfers", &page(rows, shorter, late)?)
 }
 
-/// Replaces the part about the kernel's TCP, and keeps the rest of the page.
-#[cfg(target_os = "linux")]
-pub fn write_kernel(section: &str) -> Result<(), String> {
-    let old = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
-    let page = match part(&old, KERNEL) {
-        Some((before, _, after)) => format!("{before}{}{after}", marked(section)),
-        None => {
-            let (before, notes) =
-                old.split_once(NOTES).ok_or_else(|| format!("{PAGE}: the notes' mark is gone"))?;
-            format!("{before}{}{NOTES}{notes}", marked(section))
+/// The figures of a row, each simulated and real.
+pub struct BesideRow {
+    goodput: (Estimate, Estimate),
+    rtt: (Estimate, Estimate),
+    wait: (Estimate, Estimate),
+    offered: (Estimate, Estimate),
+    late_s: f64,
+    runs: usize,
+}
+
+impl BesideRow {
+    pub fn of(here: &[&LedgerRow]) -> BesideRow {
+        let of = |name: &str| {
+            let pick =
+                |who: &str| estimate(here.iter().map(|r| r.figure(&format!("{who}_{name}"))));
+            (pick("sim"), pick("real"))
+        };
+        BesideRow {
+            goodput: of("goodput_bps"),
+            rtt: of("rtt_s"),
+            wait: of("wait_s"),
+            offered: of("offered"),
+            late_s: estimate(here.iter().map(|r| r.late_mean_s)).mean,
+            runs: here.len(),
         }
-    };
-    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))
-}
+    }
 
-/// The text before, between and after two marks.
-fn part<'a>(page: &'a str, [begin, end]: [&str; 2]) -> Option<(&'a str, &'a str, &'a str)> {
-    let (before, rest) = page.split_once(begin)?;
-    let (between, after) = rest.split_once(end)?;
-    Some((before, between, after))
-}
+    fn verdicts(&self) -> (&'static str, &'static str) {
+        (goodput_verdict(self.goodput.0, self.goodput.1), rtt_verdict(self.rtt.0, self.rtt.1))
+    }
 
-fn marked(section: &str) -> String {
-    let [begin, end] = KERNEL;
-    format!("{begin}{section}{end}")
+    pub fn agrees(&self) -> bool {
+        let (goodput, rtt) = self.verdicts();
+        goodput != "**no**" && rtt == "yes"
+    }
+
+    /// A line of the table; runs that were late have no verdict.
+    pub fn line(&self, protocol: &str, link: &str, judged: bool) -> String {
+        let (goodput, rtt) = if judged { self.verdicts() } else { ("late", "late") };
+        let (g, r, q, o) = (self.goodput, self.rtt, self.wait, self.offered);
+        format!(
+            "| {protocol} | {link} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |\n",
+            g.0.mean * 1e-6,
+            g.1.mean * 1e-6,
+            g.1.mean / g.0.mean,
+            r.0.mean * 1e3,
+            r.1.mean * 1e3,
+            q.0.mean * 1e3,
+            q.1.mean * 1e3,
+            o.0.mean,
+            o.1.mean,
+            self.late_s * 1e3,
+            self.runs,
+        )
+    }
 }
 
 /// How the goodputs agree.
-pub fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
+fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
     if (real.mean / sim.mean - 1.0).abs() <= 0.05 {
         "yes"
     } else if sim.ci95.is_some() && !differ(sim, real) {
@@ -65,7 +84,7 @@ pub fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
     }
 }
 
-pub fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
+fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
     let off = (real.mean - sim.mean).abs();
     if off <= (0.05 * sim.mean).max(1e-3) { "yes" } else { "**no**" }
 }
@@ -73,12 +92,10 @@ pub fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
 /// A line of the second table, and whether it agrees.
 fn beside_late(name: &str, here: &[&LedgerRow], late: Late<'_>) -> Result<(String, bool), String> {
     let seen = here.iter().map(|row| late(row)).collect::<Result<Vec<MeasuredRun>, String>>()?;
-    let real = |figure: &str| estimate(here.iter().map(|r| r.figure(&format!("real_{figure}"))));
-    let (g, r) = (
-        (estimate(seen.iter().map(|s| s.goodput_bps)), real("goodput_bps")),
-        (estimate(seen.iter().map(|s| s.rtt_s)), real("rtt_s")),
-    );
-    let (goodput, rtt) = (goodput_verdict(g.0, g.1), rtt_verdict(r.0, r.1));
+    let mut row = BesideRow::of(here);
+    row.goodput.0 = estimate(seen.iter().map(|s| s.goodput_bps));
+    row.rtt.0 = estimate(seen.iter().map(|s| s.rtt_s));
+    let ((goodput, rtt), (g, r)) = (row.verdicts(), (row.goodput, row.rtt));
     let line = format!(
         "| {name} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {goodput} | {rtt} |\n",
         g.0.mean * 1e-6,
@@ -87,7 +104,7 @@ fn beside_late(name: &str, here: &[&LedgerRow], late: Late<'_>) -> Result<(Strin
         r.0.mean * 1e3,
         r.1.mean * 1e3,
     );
-    Ok((line, goodput != "**no**" && rtt == "yes"))
+    Ok((line, row.agrees()))
 }
 
 /// All protocols with rows: the usual ones in their order, then further ones by name.
@@ -101,7 +118,7 @@ fn protocols(rows: &[LedgerRow]) -> Vec<&str> {
 
 fn page(rows: &[LedgerRow], shorter: f64, again: Late<'_>) -> Result<String, String> {
     let mut out = String::from(
-        "<!-- written by `cargo xtask sim-vs-real`; what follows the notes' mark is kept -->\n\n\
+        "\
 # Simulation beside real sockets\n\n\
 Each row is one transfer, simulated and over real sockets. In reality, sealed packets pass the relay, which drives the\n\
 same link with the same losses in real time.\n\
@@ -131,24 +148,15 @@ same link with the same losses in real time.\n\
             }
             let judged = !in_time.is_empty();
             let here = if judged { &in_time } else { &tried };
-            let of = |name: &str| {
-                let pick =
-                    |who: &str| estimate(here.iter().map(|r| r.figure(&format!("{who}_{name}"))));
-                (pick("sim"), pick("real"))
-            };
-            let (g, r, q, o) = (of("goodput_bps"), of("rtt_s"), of("wait_s"), of("offered"));
-            let (goodput, rtt) = if judged {
-                (goodput_verdict(g.0, g.1), rtt_verdict(r.0, r.1))
-            } else {
-                ("late", "late")
-            };
-            let agrees = judged && goodput != "**no**" && rtt == "yes";
+            let row = BesideRow::of(here);
+            let agrees = judged && row.agrees();
             all += usize::from(judged);
             agree += usize::from(agrees);
             if agrees {
                 let ratio = |e: (Estimate, Estimate)| e.1.mean / e.0.mean;
-                let (mbps, ms) = (g.1.mean * 1e-6, r.1.mean * 1e3);
-                *cell = format!("{mbps:.3} ({:.3}), {ms:.1} ({:.3})", ratio(g), ratio(r));
+                let (mbps, ms) = (row.goodput.1.mean * 1e-6, row.rtt.1.mean * 1e3);
+                let (goodput, rtt) = (ratio(row.goodput), ratio(row.rtt));
+                *cell = format!("{mbps:.3} ({goodput:.3}), {ms:.1} ({rtt:.3})");
                 continue;
             }
             *cell = "below".into();
@@ -157,22 +165,7 @@ same link with the same losses in real time.\n\
                 others += &line;
                 machine += usize::from(agrees);
             }
-            let _ = writeln!(
-                table,
-                "| {protocol} | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |",
-                n.name,
-                g.0.mean * 1e-6,
-                g.1.mean * 1e-6,
-                g.1.mean / g.0.mean,
-                r.0.mean * 1e3,
-                r.1.mean * 1e3,
-                q.0.mean * 1e3,
-                q.1.mean * 1e3,
-                o.0.mean,
-                o.1.mean,
-                estimate(here.iter().map(|r| r.late_mean_s)).mean * 1e3,
-                here.len(),
-            );
+            table += &row.line(protocol, n.name, judged);
         }
         if cells.iter().any(|c| !c.is_empty()) {
             let _ = writeln!(agreeing, "| {protocol} | {} |", cells.join(" | "));

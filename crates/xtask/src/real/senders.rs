@@ -1,0 +1,180 @@
+//! Transfers by programs beside each other, each through a relay in this process, and the table of their figures.
+
+use super::ledger::{Figures, LedgerKey, LedgerRow};
+use super::{MeasuredLink, Ran, runs_of, spread};
+use narrows_net::relay::{Relay, RelayStats};
+use narrows_scenario::BottleneckLink;
+use narrows_scenario::link_direction::LinkDirection;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Datagrams' bytes of IP and UDP headers.
+const HEADERS: u64 = 28;
+
+/// How a sender is run.
+#[derive(Clone, Copy, PartialEq)]
+pub enum HowSent {
+    /// The rrtp endpoint with a protocol, and with the link's hints if it is told.
+    Ours { protocol: &'static str, told: bool },
+    /// quinn with a congestion control.
+    Quinn(&'static str),
+    /// Hysteria, with the link's rate if it is told.
+    Hysteria { told: bool },
+}
+
+/// A sender: its name, and its title in the table.
+#[derive(Clone, Copy)]
+pub struct ComparedSender {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub how: HowSent,
+}
+
+pub const fn sender(name: &'static str, title: &'static str, how: HowSent) -> ComparedSender {
+    ComparedSender { name, title, how }
+}
+
+/// Paths of the senders' programs; or why one is missing.
+pub struct SpeedPrograms {
+    pub ours: String,
+    pub theirs: Result<String, String>,
+}
+
+/// One run: a transfer over one of the links, or `other` where none has the name in the key.
+pub fn run(
+    programs: &SpeedPrograms,
+    (senders, links): (&[ComparedSender], &[MeasuredLink]),
+    key: &LedgerKey,
+    other: impl FnOnce(HowSent) -> Result<Ran, String>,
+) -> Result<Ran, String> {
+    let how = senders.iter().find(|s| s.name == key.protocol).ok_or("an unknown sender")?.how;
+    let Some(link) = links.iter().find(|l| l.name == key.link) else { return other(how) };
+    let seconds = key.seconds.to_string();
+    relayed(link, key.seed, |server, through| match how {
+        HowSent::Ours { protocol, told } => {
+            let duration = format!("{seconds}s");
+            let mut args = vec!["speed", "--listen", server, "--through", through];
+            args.extend(["--protocol", protocol, "--duration", &duration, "--json"]);
+            args.extend(link.hints.iter().filter(|_| told));
+            json(&programs.ours, &args)
+        }
+        HowSent::Quinn(control) => {
+            let way = ["--listen", server, "--connect", through];
+            let what = ["--seconds", &seconds, "--control", control];
+            json(programs.theirs.as_ref().map_err(Clone::clone)?, &[way, what].concat())
+        }
+        HowSent::Hysteria { told } => {
+            let rate = if told { link.bps } else { 0.0 }.to_string();
+            let way = ["-listen", server, "-connect", through];
+            json(
+                programs.theirs.as_ref().map_err(Clone::clone)?,
+                &[way, ["-seconds", &seconds, "-rate", &rate]].concat(),
+            )
+        }
+    })
+}
+
+/// A line for each link and sender with rows: medians, with the least and the largest. The rate is in Mbit/s if `mbps`,
+/// otherwise a bold share of the link's.
+pub fn table(
+    rows: &[LedgerRow],
+    links: &[MeasuredLink],
+    senders: &[ComparedSender],
+    shorter: f64,
+    mbps: bool,
+) -> String {
+    let mut out = String::new();
+    for link in links {
+        for sender in senders {
+            let of_row = (link.name, sender.name);
+            let (tried, in_time) = runs_of(rows, of_row, link.seconds * shorter);
+            let (here, late) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
+            if here.is_empty() {
+                continue;
+            }
+            let of = |what: &str, scale: f64, digits: usize, bold: &str| {
+                let (m, least, most) = spread(here.iter().map(|r| r.figure(what) * scale));
+                format!("{bold}{m:.digits$}{bold} ({least:.digits$} to {most:.digits$})")
+            };
+            let filled = match mbps {
+                true => of("filled", link.bps * 1e-6, 1, ""),
+                false => of("filled", 1.0, 3, "**"),
+            };
+            let _ = writeln!(
+                out,
+                "| {} | {} | {filled} | {} | {} | {:.2}{late} | {} |",
+                link.name,
+                sender.title,
+                of("offered", 1.0, 3, ""),
+                of("queue_s", 1e3, 1, ""),
+                spread(here.iter().map(|r| r.late_mean_s * 1e3)).2,
+                here.len()
+            );
+        }
+    }
+    out
+}
+
+/// Runs `transfer` with the server's address and the relay's. Its output has `bytes` and `seconds`.
+fn relayed(
+    on: &MeasuredLink,
+    seed: u64,
+    transfer: impl FnOnce(&str, &str) -> Result<Value, String>,
+) -> Result<Ran, String> {
+    let link = BottleneckLink::parse(on.spec, Path::new("")).map_err(|e| e.to_string())?;
+    let rtt = link.forward.delay + link.back.delay;
+    let config = |way: &LinkDirection| way.config(rtt, on.packet, false);
+    let server = free_port()?;
+    let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
+    let relay = Relay::bind(any, server, &config(&link.forward), &config(&link.back), seed)
+        .map_err(|e| e.to_string())?;
+    let v = transfer(&server.to_string(), &relay.local_addr().to_string())?;
+    let stats: RelayStats = relay.stop();
+    let bytes = figure(&v, "bytes")?;
+    let way = stats.there;
+    let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
+    let filled = bytes * 8.0 / figure(&v, "seconds")? / on.bps;
+    let offered = payload as f64 / bytes.max(1.0);
+    let late = stats.lateness;
+    let figures: Figures = [
+        ("filled".to_string(), filled),
+        ("offered".into(), offered),
+        ("queue_s".into(), way.mean_wait_s()),
+        ("late_p99_s".into(), late.p99_s),
+    ]
+    .into();
+    let queue = way.mean_wait_s() * 1e3;
+    let line = format!("{filled:.4} filled, offered {offered:.3}, queue {queue:.2} ms");
+    Ok(Ran { figures, late_mean_s: late.mean_s, line })
+}
+
+/// Runs a program and parses its output.
+pub fn json(program: &str, args: &[&str]) -> Result<Value, String> {
+    let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    serde_json::from_str(&text)
+        .map_err(|_| format!("{program}: {text}{}", String::from_utf8_lossy(&out.stderr)))
+}
+
+/// A number of a program's output.
+pub fn figure(v: &Value, key: &str) -> Result<f64, String> {
+    v.get(key).and_then(Value::as_f64).ok_or_else(|| format!("no {key} in {v}"))
+}
+
+/// A port for a server, below the system's ephemeral range. So a program beside it does not get the same port by
+/// chance.
+fn free_port() -> Result<SocketAddr, String> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..4000 {
+        let port = 21_000 + NEXT.fetch_add(1, Ordering::Relaxed) % 4000;
+        let address: SocketAddr = (Ipv4Addr::LOCALHOST, port).into();
+        if UdpSocket::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    Err("no port from 21000 to 24999 is free".into())
+}
