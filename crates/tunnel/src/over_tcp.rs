@@ -32,7 +32,7 @@ const UNSENT: u32 = 64 << 10;
 /// A TCP connection without incoming bytes is closed after this time; an idle tunnel sends every 15 s.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Time for the endpoint to admit the client, including a few retries of the handshake.
-const OPENING: Duration = Duration::from_secs(15);
+pub(crate) const OPENING: Duration = Duration::from_secs(15);
 /// Time for the last packets of an rrtp connection to leave.
 const LINGER: Duration = Duration::from_secs(2);
 /// Timeout of a client's attempt to connect.
@@ -117,12 +117,18 @@ impl Carriers {
     }
 }
 
-/// Passes datagrams from TCP connections to the endpoint at this UDP address; does not return.
-pub(crate) async fn serve(listener: &TcpListener, endpoint: SocketAddr, carriers: &Arc<Carriers>) {
+/// Passes datagrams from TCP connections to the endpoint at this UDP address; does not return. A connection ends unless
+/// the endpoint admits its client within `opening`.
+pub(crate) async fn serve(
+    listener: &TcpListener,
+    endpoint: SocketAddr,
+    carriers: &Arc<Carriers>,
+    opening: Duration,
+) {
     let openings = Openings::new(crate::descriptors::openings());
     loop {
         let (tcp, from) = accept(listener).await;
-        let opening = openings.admit(from);
+        let place = openings.admit(from);
         let carriers = carriers.clone();
         tokio::spawn(async move {
             let Ok(udp) = beside(endpoint).await else { return };
@@ -131,10 +137,10 @@ pub(crate) async fn serve(listener: &TcpListener, endpoint: SocketAddr, carriers
             let over = async {
                 let connection = tokio::select! {
                     connection = admitted => connection,
-                    () = opening.given_up() => return,
-                    () = sleep(OPENING) => return,
+                    () = place.given_up() => return,
+                    () = sleep(opening) => return,
                 };
-                drop(opening);
+                drop(place);
                 if let Ok(connection) = connection {
                     connection.closed().await;
                     sleep(LINGER).await;

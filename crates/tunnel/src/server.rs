@@ -171,7 +171,7 @@ impl TunnelServer {
     pub async fn run(&self) {
         tokio::select! {
             () = self.accept() => {}
-            () = over_tcp::serve(&self.over_tcp, self.address(), &self.shared.carriers) => {}
+            () = over_tcp::serve(&self.over_tcp, self.address(), &self.shared.carriers, over_tcp::OPENING) => {}
             () = packets(&self.shared) => {}
         }
     }
