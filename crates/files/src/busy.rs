@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Retry deadline, as long as the wait for a server that does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Wait before the second attempt; doubles with each attempt up to [`LAST_WAIT`].
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LAST_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The deadline over the wait before the second attempt. The wait doubles with each attempt, up to [`LAST_WAIT`].
+const FIRST_WAIT: u32 = 50;
+/// The deadline over the longest wait.
+const LAST_WAIT: u32 = 5;
 /// Number of times that progress may restart the retry deadline. Without it, a server that accepts everything and
 /// stores nothing would receive the data forever.
 const MAX_RENEWALS: u32 = 100;
@@ -22,6 +23,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// The retry deadline of a session, and the waits between attempts.
 pub(crate) struct Patience {
+    whole: Duration,
     until: Instant,
     wait: Duration,
     is_told: bool,
@@ -32,17 +34,20 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// The deadline begins at `now`; `tell` receives the line for the user.
-    pub fn new(now: Instant, tell: fn(&str)) -> Patience {
-        let (until, wait) = (now + PATIENCE, FIRST_WAIT);
-        Patience { until, wait, is_told: false, tell, moved: 0, renewals: 0 }
+    /// The deadline is `whole` after `now`; `tell` receives the line for the user.
+    pub fn new(now: Instant, whole: Duration, tell: fn(&str)) -> Patience {
+        let (until, wait) = (now + whole, whole / FIRST_WAIT);
+        Patience { whole, until, wait, is_told: false, tell, moved: 0, renewals: 0 }
     }
 
     /// Counts `bytes` moved before the server was busy. [`MIN_PROGRESS`] bytes restart the deadline.
     pub fn moved(&mut self, now: Instant, bytes: u64) {
         self.moved = self.moved.saturating_add(bytes);
         if self.moved >= MIN_PROGRESS && self.renewals < MAX_RENEWALS {
-            *self = Patience { renewals: self.renewals + 1, ..Patience::new(now, self.tell) };
+            *self = Patience {
+                renewals: self.renewals + 1,
+                ..Patience::new(now, self.whole, self.tell)
+            };
         }
     }
 
@@ -55,7 +60,7 @@ impl Patience {
     /// doubles (`random_key`: 0 to 1), so that clients that were refused together do not return together.
     fn next(&mut self, now: Instant, random_key: f64) -> Option<Duration> {
         let wait = self.wait.mul_f64(0.5 + random_key);
-        self.wait = (self.wait * 2).min(LAST_WAIT);
+        self.wait = (self.wait * 2).min(self.whole / LAST_WAIT);
         (wait < self.left(now)).then_some(wait)
     }
 
@@ -201,14 +206,14 @@ mod tests {
         for random_key in [0.0, 0.5, 1.0] {
             let began = Instant::now();
             let (mut patience, mut now, mut waits) =
-                (Patience::new(began, |_| ()), began, Vec::new());
+                (Patience::new(began, PATIENCE, |_| ()), began, Vec::new());
             while let Some(wait) = patience.next(now, random_key) {
                 waits.push(wait);
                 now += wait;
             }
             assert!(now - began < PATIENCE && waits.len() >= 5, "{waits:?}");
-            assert!(waits.is_sorted() && waits[0] <= FIRST_WAIT * 2, "{waits:?}");
-            assert!(waits.iter().all(|w| *w <= LAST_WAIT.mul_f64(1.5)), "{waits:?}");
+            assert!(waits.is_sorted() && waits[0] <= PATIENCE / FIRST_WAIT * 2, "{waits:?}");
+            assert!(waits.iter().all(|w| *w <= (PATIENCE / LAST_WAIT).mul_f64(1.5)), "{waits:?}");
             assert_eq!(patience.left(began + PATIENCE), Duration::ZERO);
         }
     }
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn the_user_is_told_at_once_and_once() {
         static TOLD: AtomicUsize = AtomicUsize::new(0);
-        let mut patience = Patience::new(Instant::now(), |line| {
+        let mut patience = Patience::new(Instant::now(), PATIENCE, |line| {
             assert!(line.contains("h:1 is busy") && line.contains("10 s"), "{line}");
             TOLD.fetch_add(1, Ordering::SeqCst);
         });
@@ -233,7 +238,7 @@ mod tests {
     #[test]
     fn who_comes_forward_is_patient_again_but_not_for_ever() {
         let began = Instant::now();
-        let mut patience = Patience::new(began, |_| ());
+        let mut patience = Patience::new(began, PATIENCE, |_| ());
         let mut now = began;
         for _ in 0..MAX_RENEWALS {
             now += PATIENCE;

@@ -34,7 +34,11 @@ fn server_options() -> Options {
     Options::server(StaticKey::new([3; 32]).unwrap(), Clients::Any, config())
 }
 fn session(to: SocketAddr, busy: fn(&str)) -> Result<RrtpSession, Error> {
-    let how = SessionOptions { busy, ..SessionOptions::new(Expect::Anybody, config(), &NEVER) };
+    patient(to, crate::busy::PATIENCE, busy)
+}
+fn patient(to: SocketAddr, patience: Duration, busy: fn(&str)) -> Result<RrtpSession, Error> {
+    let how = SessionOptions::new(Expect::Anybody, config(), &NEVER);
+    let how = SessionOptions { patience, busy, ..how };
     let identity = Identity::new([4; 32]).unwrap();
     RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, how)
 }
@@ -176,9 +180,11 @@ fn a_transfer_that_loses_its_place_goes_on() {
 fn folders_and_listings_that_lose_their_place_go_on() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::create_dir(root.path().join("d")).unwrap();
+    // The waits between attempts are parts of it.
+    let few = Duration::from_secs(4);
     let files = fill(&root.path().join("d"), 150, 20_000);
     let (server, came) = interrupting(root.path(), 2, 300_000);
-    let session = session(server, |_| ()).unwrap();
+    let session = patient(server, few, |_| ()).unwrap();
     let done = session
         .while_busy(|| get_tree(&session, &path("d"), || Ok(open(here.path())), &control()))
         .unwrap();
@@ -187,7 +193,7 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     is_filled(here.path(), &files);
 
     let (server, came) = interrupting(root.path(), 2, 300_000);
-    let session = self::session(server, |_| ()).unwrap();
+    let session = patient(server, few, |_| ()).unwrap();
     let done = session
         .while_busy(|| put_tree(&session, &open(here.path()), &path("e"), &control()))
         .unwrap();
@@ -197,7 +203,7 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     // Also before the request was read.
     for after in [0, 1000] {
         let (server, came) = interrupting(root.path(), 2, after);
-        let session = self::session(server, |_| ()).unwrap();
+        let session = patient(server, few, |_| ()).unwrap();
         assert_eq!(session.while_busy(|| list(&session, &path("d"))).unwrap().entries.len(), 150);
         assert_eq!(came.load(Ordering::SeqCst), 3);
     }
@@ -211,7 +217,7 @@ fn who_never_comes_forward_gives_up() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("large"), bytes(1, 3_000_000)).unwrap();
     let (server, _) = interrupting(root.path(), usize::MAX, 500);
-    let session = session(server, |line| {
+    let session = patient(server, Duration::from_secs(2), |line| {
         assert!(line.contains("is busy: it is asked again for"), "{line}");
         TOLD.fetch_add(1, Ordering::SeqCst);
     })

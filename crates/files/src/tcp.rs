@@ -7,7 +7,7 @@ mod socket;
 
 pub use server::TcpServer;
 
-use crate::busy::{Patience, ServerSignals};
+use crate::busy::{PATIENCE, Patience, ServerSignals};
 use crate::silence::SILENCE;
 use crate::stream::{FileStream, Session};
 use crate::until::Until;
@@ -94,7 +94,7 @@ impl TcpSession {
     /// # Errors
     /// Those of `work`.
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-        let mut patience = Patience::new(Instant::now(), self.busy);
+        let mut patience = Patience::new(Instant::now(), PATIENCE, self.busy);
         loop {
             let e = match work() {
                 Err(e) if e.kind == ErrorKind::Busy => e,

@@ -1,7 +1,7 @@
 //! A client's connection, which is reopened while the server is busy.
 
 use super::{static_key, stream, transport_error, wait, wait_and_look};
-use crate::busy::{Patience, ServerSignals};
+use crate::busy::{PATIENCE, Patience, ServerSignals};
 use crate::silence::{SILENCE, Silence};
 use crate::stream::{FileStream, Session};
 use crate::until::Until;
@@ -50,6 +50,8 @@ pub struct SessionOptions {
     pub stop: &'static AtomicBool,
     /// Time for which a server may send no answer to a request, although the connection lives.
     pub silence: std::time::Duration,
+    /// Time for which requests to a busy server are repeated without progress.
+    pub patience: std::time::Duration,
     /// Receives one line, once, when the server is busy and the request is repeated.
     pub busy: fn(&str),
 }
@@ -62,7 +64,8 @@ impl SessionOptions {
         stop: &'static AtomicBool,
     ) -> SessionOptions {
         let tokens = SavedTokens::default();
-        SessionOptions { expect, config, tap: None, tokens, stop, silence: SILENCE, busy: |_| () }
+        let (silence, patience) = (SILENCE, PATIENCE);
+        SessionOptions { expect, config, tap: None, tokens, stop, silence, patience, busy: |_| () }
     }
 }
 
@@ -131,7 +134,7 @@ impl RrtpSession {
         identity: &Identity,
         how: SessionOptions,
     ) -> RrtpSession {
-        let patience = Mutex::new(Patience::new(Instant::now(), how.busy));
+        let patience = Mutex::new(Patience::new(Instant::now(), how.patience, how.busy));
         let (host, identity) = (host.to_string(), identity.clone());
         let (current, first) = (Mutex::default(), FirstConnection::default());
         RrtpSession { host, port, identity, how, patience, current, first }
@@ -147,7 +150,7 @@ impl RrtpSession {
             Error::new(ErrorKind::Unreachable, format!("{host}: the name has no address"));
         for address in addresses {
             let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
-            *patience = Patience::new(Instant::now(), self.how.busy);
+            *patience = Patience::new(Instant::now(), self.how.patience, self.how.busy);
             match open(address, &self.identity, &self.how, &mut patience, request) {
                 Err(e) if matches!(e.kind, ErrorKind::Unreachable | ErrorKind::Busy) => last = e,
                 other => return other,
