@@ -1,35 +1,16 @@
 //! Flows alone on a plain drop-tail queue: the cost of a lost retransmission.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
-use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
-use narrows_transport::{Preset, Protocol};
+use crate::two_links::{group, link, network};
+use narrows_base::Duration;
+use narrows_link::QueueLimit;
+use narrows_sim::{RunResult, run};
 
 /// One flow for 60 s; `queue` in packets of 1000 bytes.
 fn alone(protocol: &str, mbps: f64, one_way_ms: u64, queue: u64) -> RunResult {
-    let link = |name: &str| {
-        let rate = Rate::from_bps_f64(mbps * 1e6);
-        let mut config = LinkConfig::plain(rate, Duration::from_millis(one_way_ms));
-        config.queue = QueueConfig { limit: QueueLimit::Packets(queue), aqm: None };
-        LinkSpec { name: name.into(), config: config.into(), metered: true }
-    };
-    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
-    let group = GroupSpec {
-        name: "main".into(),
-        protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
-        source: SourceSpec::read(&Spec::parse("bulk").unwrap()).unwrap(),
-        flows: vec![flow],
-    };
-    let spec = NetworkSpec {
-        seed: 1,
-        end: Time::from_secs_f64(60.0),
-        measure_from: Time::ZERO,
-        links: vec![link("there"), link("back")],
-        groups: vec![group],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
-    };
+    let delay = Duration::from_millis(one_way_ms);
+    let link = link(mbps * 1e6, delay, QueueLimit::Packets(queue), None, "none");
+    let group = group("main", protocol, 1000, [0.0]);
+    let spec = network([link.clone(), link], vec![group], (0.0, 60.0), 1);
     run(&spec, &mut |_| true).unwrap()
 }
 

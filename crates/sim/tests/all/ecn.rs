@@ -1,11 +1,9 @@
 //! Marks between an endpoint and a queue: ECN with RED and the congestion warning of TCP-Jersey.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_sim::{
-    FlowResult, FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, SourceSpec, run,
-};
-use narrows_transport::{Preset, Protocol};
+use crate::two_links::{group, link, network};
+use narrows_base::Duration;
+use narrows_link::QueueLimit;
+use narrows_sim::{FlowResult, LinkResult, run};
 
 /// Two flows over 10 Mbit/s with an RTT of 40 ms and a queue of 200 packets, measured from 20 s to 120 s.
 fn go(protocol: &str, aqm: Option<&str>, loss: &str) -> (Vec<FlowResult>, LinkResult) {
@@ -18,34 +16,11 @@ fn go_with(
     aqm: Option<&str>,
     loss: &str,
 ) -> (Vec<FlowResult>, LinkResult) {
-    let link = |name: &str, aqm: Option<&str>, loss: &str, metered| {
-        let mut config = LinkConfig::plain(Rate::from_bps(bps), Duration::from_millis(20));
-        let aqm = aqm.map(|a| Spec::parse(a).unwrap());
-        config.queue = QueueConfig { limit: QueueLimit::Packets(200), aqm };
-        config.loss = LossSpec::parse_all(loss).unwrap();
-        LinkSpec { name: name.into(), config: config.into(), metered }
+    let link = |aqm, loss| {
+        link(bps as f64, Duration::from_millis(20), QueueLimit::Packets(200), aqm, loss)
     };
-    let flow = |i: u64| FlowSpec {
-        start: Time::from_nanos(i * 300_000_000),
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-    };
-    let spec = NetworkSpec {
-        seed: 5,
-        end: Time::from_secs_f64(120.0),
-        measure_from: Time::from_secs_f64(20.0),
-        links: vec![link("there", aqm, loss, true), link("back", None, "none", false)],
-        groups: vec![GroupSpec {
-            name: "main".into(),
-            protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
-            source: SourceSpec::bulk(),
-            flows: (0..flows).map(flow).collect(),
-        }],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
-    };
+    let group = group("main", protocol, 1000, (0..flows).map(|i| 0.3 * i as f64));
+    let spec = network([link(aqm, loss), link(None, "none")], vec![group], (20.0, 120.0), 5);
     let mut result = run(&spec, &mut |_| true).unwrap();
     (result.groups.remove(0).flows, result.links.remove(0))
 }

@@ -16,3 +16,4 @@ mod queues;
 mod reordering;
 mod rrtp;
 mod specs;
+mod two_links;

@@ -1,35 +1,21 @@
 //! Layered streams and video through the engine, over protocols for media and over TCP.
 
+use crate::two_links::{group, link, network};
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkChange, LinkConfig, QueueConfig, QueueLimit};
-use narrows_sim::{FlowSpec, FrameResult, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
-use narrows_transport::{Preset, Protocol};
+use narrows_link::{LinkChange, QueueLimit};
+use narrows_sim::{FrameResult, SourceSpec, run};
 
 /// One flow for a minute over 1.5 Mbit/s and 25 ms each way; from 30 s on the rate is `later_kbps`. Measured from 20 s.
 fn played(protocol: &str, source: &str, later_kbps: u64) -> FrameResult {
-    let link = |name: &str, metered| {
-        let mut config = LinkConfig::plain(Rate::from_bps(1_500_000), Duration::from_millis(25));
-        config.queue = QueueConfig { limit: QueueLimit::Packets(15), aqm: None };
-        config.changes = metered;
-        LinkSpec { name: name.into(), config: config.into(), metered }
-    };
-    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+    let delay = Duration::from_millis(25);
+    let mut there = link(1.5e6, delay, QueueLimit::Packets(15), None, "none");
+    let back = there.clone();
+    there.changes = true;
+    let mut group = group("main", protocol, 1000, [0.0]);
+    group.source = SourceSpec::read(&Spec::parse(source).unwrap()).unwrap();
+    let mut spec = network([there, back], vec![group], (20.0, 60.0), 3);
     let later = LinkChange::Rate(Rate::from_bps(later_kbps * 1000));
-    let spec = NetworkSpec {
-        seed: 3,
-        end: Time::from_secs_f64(60.0),
-        measure_from: Time::from_secs_f64(20.0),
-        links: vec![link("there", true), link("back", false)],
-        groups: vec![GroupSpec {
-            name: "main".into(),
-            protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
-            source: SourceSpec::read(&Spec::parse(source).unwrap()).unwrap(),
-            flows: vec![flow],
-        }],
-        changes: vec![(Time::from_secs_f64(30.0), 0, later)],
-        reconfigurations: Vec::new(),
-        series: None,
-    };
+    spec.changes = vec![(Time::from_secs_f64(30.0), 0, later)];
     let mut result = run(&spec, &mut |_| true).unwrap();
     *result.groups[0].flows.remove(0).frames.unwrap()
 }

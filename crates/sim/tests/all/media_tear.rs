@@ -1,9 +1,9 @@
 //! TEAR in the simulator.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
-use narrows_transport::{Preset, Protocol};
+use crate::two_links::{self, network};
+use narrows_base::{Duration, Time};
+use narrows_link::{LinkConfig, QueueLimit};
+use narrows_sim::{NetworkSpec, RunResult, run};
 
 /// A bottleneck: Mbit/s, one-way ms, packets of buffer, loss in the forward direction.
 #[derive(Clone, Copy)]
@@ -15,13 +15,12 @@ struct Net {
     jitter_ms: u64,
 }
 
-fn link(name: &str, net: &Net, loss: &str, jitter_ms: u64) -> LinkSpec {
-    let rate = Rate::from_bps_f64(net.mbps * 1e6);
-    let mut config = LinkConfig::plain(rate, Duration::from_millis(net.ms));
-    config.queue = QueueConfig { limit: QueueLimit::Packets(net.room), aqm: None };
-    config.loss = LossSpec::parse_all(loss).unwrap();
-    config.impairments.jitter = Duration::from_millis(jitter_ms);
-    LinkSpec { name: name.into(), config: config.into(), metered: true }
+fn link(net: &Net, loss: &str) -> LinkConfig {
+    let delay = Duration::from_millis(net.ms);
+    let mut config =
+        two_links::link(net.mbps * 1e6, delay, QueueLimit::Packets(net.room), None, loss);
+    config.impairments.jitter = Duration::from_millis(net.jitter_ms);
+    config
 }
 
 /// Groups (protocol, flows) in parallel, started 100 ms apart; measured after 30 s.
@@ -30,42 +29,12 @@ fn go(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> RunResult 
 }
 
 fn spec(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> NetworkSpec {
-    let mut started = 0_u32;
-    let groups = groups
-        .iter()
-        .enumerate()
-        .map(|(i, (spec, n))| GroupSpec {
-            name: format!("g{i}"),
-            protocol: Protocol::read(&Spec::parse(spec).unwrap(), Preset::Rfc, 1000).unwrap(),
-            source: SourceSpec::read(&Spec::parse("bulk").unwrap()).unwrap(),
-            flows: (0..*n)
-                .map(|_| {
-                    started += 1;
-                    FlowSpec {
-                        start: Time::from_secs_f64(
-                            f64::from(started) * (0.1 + 0.037 * seed as f64),
-                        ),
-                        stop: Time::NEVER,
-                        forward: vec![0],
-                        back: vec![1],
-                    }
-                })
-                .collect(),
-        })
-        .collect();
-    NetworkSpec {
-        seed,
-        end: Time::from_secs_f64(seconds),
-        measure_from: Time::from_secs_f64(30.0),
-        links: vec![
-            link("there", &net, net.loss, net.jitter_ms),
-            link("back", &net, "none", net.jitter_ms),
-        ],
-        groups,
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+    let mut starts = (1..).map(|i| f64::from(i) * (0.1 + 0.037 * seed as f64));
+    let mut all = Vec::new();
+    for (i, (spec, n)) in groups.iter().enumerate() {
+        all.push(two_links::group(&format!("g{i}"), spec, 1000, starts.by_ref().take(*n)));
     }
+    network([link(&net, net.loss), link(&net, "none")], all, (30.0, seconds), seed)
 }
 
 /// Goodput of a group in kbit/s, all flows, and the mean coefficient of variation over 1 s.

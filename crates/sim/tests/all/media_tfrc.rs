@@ -1,10 +1,9 @@
 //! TFRC through the engine: it fills a link alone, and keeps to its equation under random loss.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_sim::{
-    FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, run,
-};
+use crate::two_links::{group, link, network};
+use narrows_base::{Duration, Spec, Time};
+use narrows_link::QueueLimit;
+use narrows_sim::{RunResult, SeriesSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
 /// One flow over a link of that rate and delay each way; measured from `from` s.
@@ -36,39 +35,22 @@ const DSL: Alone = Alone {
 
 impl Alone<'_> {
     fn run(&self) -> RunResult {
-        let link = |name: &str, room: u64, loss: &str| {
-            let rate = Rate::from_bps_f64(self.mbps * 1e6);
-            let mut config = LinkConfig::plain(rate, Duration::from_millis(self.ms));
-            config.queue = QueueConfig { limit: QueueLimit::Packets(room), aqm: None };
-            config.loss = LossSpec::parse_all(loss).unwrap();
-            LinkSpec { name: name.into(), config: config.into(), metered: true }
+        let link = |room, loss| {
+            let delay = Duration::from_millis(self.ms);
+            link(self.mbps * 1e6, delay, QueueLimit::Packets(room), None, loss)
         };
-        let spec = Spec::parse(self.protocol).unwrap();
-        let spec = NetworkSpec {
-            seed: self.seed,
-            end: Time::from_secs_f64(self.seconds),
-            measure_from: Time::from_secs_f64(self.from),
-            links: vec![link("there", self.room, self.loss), link("back", 1000, "none")],
-            groups: vec![GroupSpec {
-                name: "media".into(),
-                protocol: Protocol::read(&spec, self.preset, 1000).unwrap(),
-                source: SourceSpec::read(&Spec::parse(self.source).unwrap()).unwrap(),
-                flows: vec![FlowSpec {
-                    start: Time::ZERO,
-                    stop: Time::NEVER,
-                    forward: vec![0],
-                    back: vec![1],
-                }],
-            }],
-            changes: Vec::new(),
-            reconfigurations: Vec::new(),
-            series: Some(SeriesSpec {
-                interval: Duration::from_millis(100),
-                from: Time::from_secs_f64(self.from),
-                links: vec![0],
-                flows_per_group: 1,
-            }),
-        };
+        let mut group = group("media", self.protocol, 1000, [0.0]);
+        let protocol = Spec::parse(self.protocol).unwrap();
+        group.protocol = Protocol::read(&protocol, self.preset, 1000).unwrap();
+        group.source = SourceSpec::read(&Spec::parse(self.source).unwrap()).unwrap();
+        let links = [link(self.room, self.loss), link(1000, "none")];
+        let mut spec = network(links, vec![group], (self.from, self.seconds), self.seed);
+        spec.series = Some(SeriesSpec {
+            interval: Duration::from_millis(100),
+            from: Time::from_secs_f64(self.from),
+            links: vec![0],
+            flows_per_group: 1,
+        });
         run(&spec, &mut |_| true).unwrap()
     }
 }

@@ -1,47 +1,21 @@
 //! Managed queues at a bottleneck that Reno fills, and their measurements.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
-use narrows_sim::{
-    FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, run,
-};
-use narrows_transport::{Preset, Protocol};
+use crate::two_links::{group, link, network};
+use narrows_base::{Duration, Time};
+use narrows_link::QueueLimit;
+use narrows_sim::{LinkResult, RunResult, SeriesSpec, run};
 
 /// Four Renos over 10 Mbit/s with an RTT of 40 ms and a queue of two BDPs, measured from 20 s to 120 s.
 fn go(aqm: Option<&str>) -> RunResult {
-    let link = |name: &str, aqm: Option<&str>, metered| {
-        let mut config = LinkConfig::plain(Rate::from_bps(10_000_000), Duration::from_millis(20));
-        let aqm = aqm.map(|a| Spec::parse(a).unwrap());
-        config.queue = QueueConfig { limit: QueueLimit::Packets(100), aqm };
-        LinkSpec { name: name.into(), config: config.into(), metered }
-    };
-    let flow = |i: u64| FlowSpec {
-        start: Time::from_nanos(i * 300_000_000),
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-    };
-    let main = GroupSpec {
-        name: "main".into(),
-        protocol: Protocol::read(&Spec::named("reno"), Preset::Rfc, 1000).unwrap(),
-        source: SourceSpec::bulk(),
-        flows: (0..4).map(flow).collect(),
-    };
-    let spec = NetworkSpec {
-        seed: 3,
-        end: Time::from_secs_f64(120.0),
-        measure_from: Time::from_secs_f64(20.0),
-        links: vec![link("there", aqm, true), link("back", None, false)],
-        groups: vec![main],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: Some(SeriesSpec {
-            interval: Duration::from_millis(500),
-            from: Time::ZERO,
-            links: vec![0],
-            flows_per_group: 0,
-        }),
-    };
+    let link = |aqm| link(1e7, Duration::from_millis(20), QueueLimit::Packets(100), aqm, "none");
+    let main = group("main", "reno", 1000, (0..4).map(|i| 0.3 * f64::from(i)));
+    let mut spec = network([link(aqm), link(None)], vec![main], (20.0, 120.0), 3);
+    spec.series = Some(SeriesSpec {
+        interval: Duration::from_millis(500),
+        from: Time::ZERO,
+        links: vec![0],
+        flows_per_group: 0,
+    });
     run(&spec, &mut |_| true).unwrap()
 }
 

@@ -1,9 +1,9 @@
 //! Links that reorder: a late packet is no loss, for any controller, and lost ones are still found.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_sim::{FlowResult, FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
-use narrows_transport::{Preset, Protocol};
+use crate::two_links::{group, link, network};
+use narrows_base::Duration;
+use narrows_link::QueueLimit;
+use narrows_sim::{FlowResult, run};
 
 const BPS: f64 = 20e6;
 const SECONDS: f64 = 12.0;
@@ -13,36 +13,12 @@ const SHARE: f64 = 936.0 / 1000.0;
 /// One flow on 20 Mbit/s, 25 ms and a queue of 1 BDP, where a quarter of the packets is held back: its result, and the
 /// number of packets that the link dropped or lost.
 fn held_back(protocol: &str, by_ms: u64, loss: &str, seed: u64) -> (FlowResult, u64) {
-    let link = |name: &str| {
-        let mut config = LinkConfig::plain(Rate::from_bps_f64(BPS), Duration::from_millis(25));
-        config.queue = QueueConfig { limit: QueueLimit::Bytes(125_000), aqm: None };
-        if name == "there" {
-            config.impairments.reorder = 0.25;
-            config.impairments.reorder_by = Duration::from_millis(by_ms);
-            config.loss = LossSpec::parse_all(loss).unwrap();
-        }
-        LinkSpec { name: name.into(), config: config.into(), metered: true }
-    };
-    let spec = NetworkSpec {
-        seed,
-        end: Time::from_secs_f64(SECONDS),
-        measure_from: Time::ZERO,
-        links: vec![link("there"), link("back")],
-        groups: vec![GroupSpec {
-            name: "g".into(),
-            protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
-            source: SourceSpec::read(&Spec::parse("bulk").unwrap()).unwrap(),
-            flows: vec![FlowSpec {
-                start: Time::ZERO,
-                stop: Time::NEVER,
-                forward: vec![0],
-                back: vec![1],
-            }],
-        }],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
-    };
+    let link = |loss| link(BPS, Duration::from_millis(25), QueueLimit::Bytes(125_000), None, loss);
+    let mut there = link(loss);
+    there.impairments.reorder = 0.25;
+    there.impairments.reorder_by = Duration::from_millis(by_ms);
+    let group = group("g", protocol, 1000, [0.0]);
+    let spec = network([there, link("none")], vec![group], (0.0, SECONDS), seed);
     let mut result = run(&spec, &mut |_| true).unwrap();
     let link = &result.links[0].groups[0];
     let gone = link.dropped + link.lost;

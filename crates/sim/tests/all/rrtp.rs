@@ -1,10 +1,10 @@
 //! Requirements of rrtp's default controller: four links with radio losses alone, and shared links. Packets of 1500
 //! bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
-use narrows_transport::{Preset, Protocol};
+use crate::two_links::{self, network};
+use narrows_base::{Duration, Rate};
+use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
+use narrows_sim::{LinkSpec, NetworkSpec, RunResult, run};
 
 #[derive(Clone, Copy)]
 struct Net {
@@ -17,12 +17,9 @@ struct Net {
     packet: u32,
 }
 
-fn link(name: &str, net: &Net, loss: &str) -> LinkSpec {
+fn link(net: &Net, loss: &str) -> LinkConfig {
     let delay = Duration::from_secs_f64(net.ms * 1e-3);
-    let mut config = LinkConfig::plain(Rate::from_bps_f64(net.bps), delay);
-    config.queue = QueueConfig { limit: QueueLimit::Bytes(net.queue), aqm: None };
-    config.loss = LossSpec::parse_all(loss).unwrap();
-    LinkSpec { name: name.into(), config: config.into(), metered: true }
+    two_links::link(net.bps, delay, QueueLimit::Bytes(net.queue), None, loss)
 }
 
 /// Groups (protocol, flows); the first starts at `start`, the others `stagger` apart.
@@ -43,37 +40,13 @@ fn spec(
     (start, stagger): (f64, f64),
     seed: u64,
 ) -> NetworkSpec {
-    let mut started = 0.0;
-    let groups = groups
-        .iter()
-        .enumerate()
-        .map(|(i, (name, n))| GroupSpec {
-            name: format!("g{i}"),
-            protocol: Protocol::read(&Spec::parse(name).unwrap(), Preset::Rfc, net.packet).unwrap(),
-            source: SourceSpec::read(&Spec::parse("bulk").unwrap()).unwrap(),
-            flows: (0..*n)
-                .map(|_| {
-                    started += 1.0;
-                    FlowSpec {
-                        start: Time::from_secs_f64(start + stagger * (started - 1.0)),
-                        stop: Time::NEVER,
-                        forward: vec![0],
-                        back: vec![1],
-                    }
-                })
-                .collect(),
-        })
-        .collect();
-    NetworkSpec {
-        seed,
-        end: Time::from_secs_f64(end),
-        measure_from: Time::from_secs_f64(from),
-        links: vec![link("there", net, net.loss), link("back", net, "none")],
-        groups,
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+    let mut starts = (0..).map(|i| start + stagger * f64::from(i));
+    let mut all = Vec::new();
+    for (i, (name, n)) in groups.iter().enumerate() {
+        let starts = starts.by_ref().take(*n);
+        all.push(two_links::group(&format!("g{i}"), name, net.packet, starts));
     }
+    network([link(net, net.loss), link(net, "none")], all, (from, end), seed)
 }
 
 /// Alone over the whole run, mean of three seeds: application bits over the link's, offered over delivered, and the
