@@ -4,13 +4,14 @@ use crate::connection::{self, MAX_DATAGRAM, readable};
 use crate::group::{Interface, group, hearing, sending, set_member};
 use crate::group_receiver::{GroupChange, GroupReceiver};
 use crate::group_sender::GroupSender;
+use crate::inlet::outs_to;
 use crate::measures::Measures;
 use crate::playing::{Looks, Observer};
 use crate::sender::SenderCounters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_net::Clock;
 use narrows_peers::{Error, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
@@ -126,18 +127,7 @@ pub async fn receive(
     let base = group(options.base, 0).map_err(bad)?;
     let socket = hearing(base)?;
     set_member(&socket, base, options.interface, true)?;
-    let mut outs = Vec::new();
-    for to in &options.to {
-        let any: IpAddr = match to {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let out = connection::bind("--to", (any, 0).into()).await?;
-        out.connect(to)
-            .await
-            .map_err(|e| Error::new(ErrorKind::Local, format!("--to {to}: {e}")))?;
-        outs.push(out);
-    }
+    let outs = outs_to(&options.to).await?;
     ready()?;
     let mut end = GroupListener {
         options,

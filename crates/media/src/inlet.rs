@@ -67,6 +67,22 @@ pub struct SenderHello {
     layers: usize,
 }
 
+/// A socket connected to each destination of `--to`.
+pub(crate) async fn outs_to(all: &[SocketAddr]) -> Result<Vec<UdpSocket>, Error> {
+    let mut outs = Vec::new();
+    for to in all {
+        let any: IpAddr = match to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let out = connection::bind("--to", (any, 0).into()).await?;
+        let wrong = |e| Error::new(ErrorKind::Local, format!("--to {to}: {e}"));
+        out.connect(to).await.map_err(wrong)?;
+        outs.push(out);
+    }
+    Ok(outs)
+}
+
 impl Inlet {
     /// Opens the sockets to these destinations.
     ///
@@ -74,18 +90,7 @@ impl Inlet {
     /// The system cannot open them.
     pub async fn new(outs: Outs) -> Result<Inlet, Error> {
         let Outs { to, latency, tell, observer } = outs;
-        let mut outs = Vec::new();
-        for to in to {
-            let any: IpAddr = match to {
-                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            let out = connection::bind("--to", (any, 0).into()).await?;
-            out.connect(to)
-                .await
-                .map_err(|e| Error::new(ErrorKind::Local, format!("--to {to}: {e}")))?;
-            outs.push(out);
-        }
+        let outs = outs_to(&to).await?;
         Ok(Inlet { outs, latency, tell, observer, streams: AtomicU64::new(0) })
     }
 

@@ -3,7 +3,7 @@
 use crate::process::{Process, narrows};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -158,17 +158,22 @@ fn a_page_that_cannot_be_is_one_line() {
     assert!(line.contains("--live is for rrtp"), "{line}");
 }
 
-/// The pages of both ends of a tunnel show that there is a connection, but no keys and no contents.
-#[test]
-fn a_tunnels_pages_show_no_key_and_no_payload() {
-    let home = tempfile::tempdir().unwrap();
-    let (server, client) = (home.path().join("server"), home.path().join("client"));
+/// The folders of a server and of a client in `home`, and the client's key, which the server lists in `secretclients`.
+fn both_homes(home: &Path) -> (PathBuf, PathBuf, String) {
+    let (server, client) = (home.join("server"), home.join("client"));
     for folder in [&server, &client] {
         std::fs::create_dir(folder).unwrap();
     }
     let own = narrows(&client).arg("key").output().unwrap();
     std::fs::write(server.join("secretclients"), &own.stdout).unwrap();
-    let own = String::from_utf8_lossy(&own.stdout).trim().to_string();
+    (server, client, String::from_utf8_lossy(&own.stdout).trim().to_string())
+}
+
+/// The pages of both ends of a tunnel show that there is a connection, but no keys and no contents.
+#[test]
+fn a_tunnels_pages_show_no_key_and_no_payload() {
+    let home = tempfile::tempdir().unwrap();
+    let (server, client, own) = both_homes(home.path());
     let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let allow = target.local_addr().unwrap().to_string();
     let args = ["tunnel", "serve", "--listen", "127.0.0.1:0", "--clients", "secretclients"];
@@ -200,13 +205,7 @@ fn a_tunnels_pages_show_no_key_and_no_payload() {
 #[test]
 fn pages_of_media_show_no_key_and_no_payload() {
     let home = tempfile::tempdir().unwrap();
-    let (server, client) = (home.path().join("server"), home.path().join("client"));
-    for folder in [&server, &client] {
-        std::fs::create_dir(folder).unwrap();
-    }
-    let own = narrows(&client).arg("key").output().unwrap();
-    std::fs::write(server.join("secretclients"), &own.stdout).unwrap();
-    let own = String::from_utf8_lossy(&own.stdout).trim().to_string();
+    let (server, client, own) = both_homes(home.path());
     let player = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = player.local_addr().unwrap().to_string();
     let args = ["media", "receive", "--listen", "127.0.0.1:0", "--clients", "secretclients"];
