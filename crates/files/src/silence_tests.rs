@@ -136,7 +136,7 @@ fn a_server_that_stops_in_the_middle_is_given_up_over_tcp() {
     });
 }
 
-/// The client of a long upload receives only WAIT frames, which is not a silence.
+/// The server of a long upload sends only WAIT frames. That is no silence: traffic in either direction counts.
 #[test]
 fn an_upload_that_lasts_longer_than_a_silence_may_ends_well() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
