@@ -15,13 +15,13 @@ fn endless_listings_are_given_up() {
         small(names),
     ] {
         let rule = again.clone();
-        let server = liar(move |_| Endless(Vec::new(), rule.clone()));
+        let server = liar(move |_| Endless(Vec::new(), rule.clone())).patient();
         let e = list(&server, &CleanPath::root()).unwrap_err();
         clear(&e);
         assert!(e.kind == ErrorKind::Busy && server.said() < 1_200_000, "{e}, {}", server.said());
         let here = tempfile::tempdir().unwrap();
         let rule = again.clone();
-        let server = liar(move |_| Endless(Vec::new(), rule.clone()));
+        let server = liar(move |_| Endless(Vec::new(), rule.clone())).patient();
         let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
@@ -33,7 +33,7 @@ fn endless_listings_are_given_up() {
         let here = tempfile::tempdir().unwrap();
         let folders = names.iter().map(|n| entry(EntryKind::Folder, 0, n)).collect();
         let all = listing(folders);
-        let server = liar(move |_| Say(all.clone()));
+        let server = liar(move |_| Say(all.clone())).patient();
         let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
