@@ -144,6 +144,7 @@ fn accepted(claim: &Claim) -> String {
     };
     match claim.over_seeds {
         OverSeeds::Every => format!("{range} in at least {EVERY} of runs"),
+        OverSeeds::Some => format!("{range} in at least one run"),
         OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => range,
     }
 }
