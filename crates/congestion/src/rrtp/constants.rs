@@ -58,7 +58,8 @@ pub const DOWN: f64 = 0.75;
 /// Part of the additional traffic that must arrive if there is capacity left: the middle between 0 and 1.
 pub const FOLLOWS: f64 = 0.5;
 
-/// Sum of log-likelihood ratios at which the hypothesis changes. At 1.4 no result changes by more than its interval.
+/// Sum of log-likelihood ratios at which the hypothesis changes. At half of it, the share is fair in 0.14 +- 0.09 fewer
+/// mixes.
 pub const THRESHOLD: f64 = 2.5;
 /// Largest log-likelihood ratio of one term, so that two are needed.
 pub const MAX_TERM: f64 = 1.5;
