@@ -5,7 +5,7 @@
 //! are sent at the time of the previous acknowledgement.
 
 use crate::choice::Choice;
-use crate::record::{CaState, Record, RecordKind};
+use crate::record::{CaState, KernelCounts, Record, RecordKind};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, PacketOutcome,
@@ -18,30 +18,6 @@ const IPV4: u32 = 20;
 const IPV6: u32 = 40;
 /// Most events of one kind that one record sets off: beyond it a count was wrong.
 const MAX_PACKETS: u32 = 1 << 16;
-
-/// Cumulative counts of the kernel, of which the controller gets the differences.
-#[derive(Clone, Copy, Debug)]
-struct KernelCounts {
-    lost: u32,
-    sent: u32,
-    retransmitted: u32,
-    marked: u32,
-    episodes: u32,
-    undos: u32,
-}
-
-impl KernelCounts {
-    fn of(r: &Record) -> KernelCounts {
-        KernelCounts {
-            lost: r.lost,
-            sent: r.sent,
-            retransmitted: r.retransmitted,
-            marked: r.delivered_ce,
-            episodes: r.episodes,
-            undos: r.undos,
-        }
-    }
-}
 
 /// A count's growth; 0 if it did not grow.
 fn growth(now: u32, before: u32) -> u32 {
@@ -145,7 +121,7 @@ impl KernelConnection {
         let header = first.tcp_header + if first.ipv6 { IPV6 } else { IPV4 };
         let packet_bytes = (first.mss + header).clamp(100, 1 << 20);
         let controller = choice.build(first.connection, f64::from(first.cwnd), packet_bytes);
-        let counts = KernelCounts::of(first);
+        let counts = first.counts;
         KernelConnection {
             number: first.connection,
             controller: ControllerOf(controller),
@@ -155,10 +131,10 @@ impl KernelConnection {
             last: now,
             flight_before: 0,
             min_rtt: Duration::MAX,
-            rtt: micros(first.srtt_us),
+            rtt: micros(first.rtt.srtt),
             round: 0,
-            round_end: first.delivered,
-            delivered: u64::from(first.delivered.wrapping_sub(first.newly_delivered)),
+            round_end: first.counts.delivered,
+            delivered: u64::from(first.counts.delivered.wrapping_sub(first.newly_delivered)),
             outcomes: 0,
             in_recovery: false,
             paced: false,
@@ -181,15 +157,15 @@ impl KernelConnection {
     }
     fn count(&mut self, r: &Record, before: &KernelCounts) {
         let f = &mut self.figures;
-        f.sent += u64::from(growth(r.sent, before.sent));
-        f.retransmitted += u64::from(growth(r.retransmitted, before.retransmitted));
-        f.lost += u64::from(growth(r.lost, before.lost));
-        f.marked += u64::from(growth(r.delivered_ce, before.marked));
+        f.sent += u64::from(growth(r.counts.sent, before.sent));
+        f.retransmitted += u64::from(growth(r.counts.retransmitted, before.retransmitted));
+        f.lost += u64::from(growth(r.counts.lost, before.lost));
+        f.marked += u64::from(growth(r.counts.marked, before.marked));
         f.timeouts += u64::from(r.kind == RecordKind::Timeout);
-        f.srtt = micros(r.srtt_us);
+        f.srtt = micros(r.rtt.srtt);
         if r.kind == RecordKind::Ack {
             f.delivered += u64::from(r.newly_delivered.min(MAX_PACKETS));
-            if let Some(rtt) = r.rtt_us {
+            if let Some(rtt) = r.rtt.newest {
                 f.rtt_sum += micros(rtt);
                 f.rtt_samples += 1;
             }
@@ -237,7 +213,7 @@ impl KernelConnection {
     pub fn on_record(&mut self, r: &Record, now: Time) {
         let (before_it, now) = (self.last, now.max(self.last));
         self.tick(now);
-        let before = std::mem::replace(&mut self.counts, KernelCounts::of(r));
+        let before = std::mem::replace(&mut self.counts, r.counts);
         self.count(r, &before);
         self.tell_sent(r, &before, (before_it, now));
         match r.kind {
@@ -245,14 +221,14 @@ impl KernelConnection {
             RecordKind::Timeout => self.on_timeout(r, &before, now),
             RecordKind::Closed => {}
         }
-        self.flight_before = r.in_flight;
+        self.flight_before = r.flight.in_flight;
     }
 
     /// Reports packets sent since the last record. Their time is that of the last record, or at most an RTT ago if no
     /// packet was in flight.
     fn tell_sent(&mut self, r: &Record, before: &KernelCounts, (last, now): (Time, Time)) {
-        let sent = growth(r.sent, before.sent);
-        let again = growth(r.retransmitted, before.retransmitted).min(sent);
+        let sent = growth(r.counts.sent, before.sent);
+        let again = growth(r.counts.retransmitted, before.retransmitted).min(sent);
         let left = match self.flight_before {
             0 => last.max(earlier(now, self.rtt)),
             _ => last,
@@ -280,15 +256,15 @@ impl KernelConnection {
             now,
             cause,
             // Without SACKed packets: new packets have already replaced them.
-            flight: u64::from(r.packets_out.saturating_sub(r.sacked_out)),
-            outstanding: u64::from(r.in_flight),
+            flight: u64::from(r.flight.packets_out.saturating_sub(r.flight.sacked_out)),
+            outstanding: u64::from(r.flight.in_flight),
             min_rtt: self.min_rtt,
-            srtt: micros(r.srtt_us),
+            srtt: micros(r.rtt.srtt),
         }
     }
 
     fn on_ack(&mut self, r: &Record, before: &KernelCounts, now: Time) {
-        if let Some(rtt) = r.rtt_us {
+        if let Some(rtt) = r.rtt.newest {
             self.rtt = micros(rtt.max(1));
             self.min_rtt = self.min_rtt.min(self.rtt);
         }
@@ -297,8 +273,8 @@ impl KernelConnection {
         let sent = earlier(now, rtt);
         let delivered = r.newly_delivered.min(MAX_PACKETS);
         self.delivered += u64::from(delivered);
-        let marks = growth(r.delivered_ce, before.marked).min(delivered);
-        let lost = growth(r.lost, before.lost);
+        let marks = growth(r.counts.marked, before.marked).min(delivered);
+        let lost = growth(r.counts.lost, before.lost);
         // In the order of sending.
         for _ in 0..lost {
             self.outcome(now, sent, true, false);
@@ -332,27 +308,28 @@ impl KernelConnection {
     }
 
     fn ack(&mut self, r: &Record, now: Time, marks: u32) -> Ack {
-        let sample = (r.sample_delivered > 0).then(|| RateSample {
-            delivered: u64::from(r.sample_delivered),
-            interval: micros(r.sample_interval_us),
+        let sample = (r.sample.delivered > 0).then(|| RateSample {
+            delivered: u64::from(r.sample.delivered),
+            interval: micros(r.sample.interval),
             prior_delivered: self.delivered
-                - u64::from(growth(r.delivered, r.sample_prior_delivered)).min(self.delivered),
+                - u64::from(growth(r.counts.delivered, r.sample.prior_delivered))
+                    .min(self.delivered),
             total_delivered: self.delivered,
-            app_limited: r.sample_app_limited,
+            app_limited: r.sample.app_limited,
         });
         // The packet now acknowledged was sent after the last round's end was acknowledged.
-        let past = r.sample_prior_delivered.wrapping_sub(self.round_end) <= u32::MAX / 2;
-        let round_start = r.sample_delivered > 0 && past;
+        let past = r.sample.prior_delivered.wrapping_sub(self.round_end) <= u32::MAX / 2;
+        let round_start = r.sample.delivered > 0 && past;
         if round_start {
             self.round += 1;
-            self.round_end = r.delivered;
+            self.round_end = r.counts.delivered;
         }
         Ack {
             now,
             rtt: self.rtt,
             estimate: RttEstimate {
-                srtt: micros(r.srtt_us),
-                rttvar: micros(r.rttvar_us),
+                srtt: micros(r.rtt.srtt),
+                rttvar: micros(r.rtt.rttvar),
                 min_rtt: self.min_rtt,
             },
             arrived: None,
@@ -361,14 +338,14 @@ impl KernelConnection {
                 newly_acked: 1,
                 newly_sacked: 0,
                 duplicate: false,
-                rtt_unambiguous: r.rtt_us.is_some(),
+                rtt_unambiguous: r.rtt.newest.is_some(),
             },
             counted: 1,
             newly_delivered: 1,
-            sent_since: u64::from(r.in_flight),
-            flight: u64::from(r.packets_out),
-            outstanding: u64::from(r.in_flight),
-            prior_outstanding: u64::from(r.prior_in_flight),
+            sent_since: u64::from(r.flight.in_flight),
+            flight: u64::from(r.flight.packets_out),
+            outstanding: u64::from(r.flight.in_flight),
+            prior_outstanding: u64::from(r.flight.prior_in_flight),
             // A paced sender rarely fills its window.
             window_limited: r.cwnd_limited || (self.paced && !r.app_limited),
             in_recovery: self.in_recovery,
@@ -381,11 +358,11 @@ impl KernelConnection {
     }
 
     fn tell_events(&mut self, r: &Record, before: &KernelCounts, lost: u32, now: Time, sent: Time) {
-        let begins = r.episodes != before.episodes;
+        let begins = r.counts.episodes != before.episodes;
         let repairs = matches!(r.state, CaState::Recovery | CaState::Cwr | CaState::Loss);
         let event = self.event(r, now, RecoveryCause::Loss);
         let controller = &mut self.controller.0;
-        if r.undos != before.undos && self.episode_losses > 0 {
+        if r.counts.undos != before.undos && self.episode_losses > 0 {
             let packets = self.episode_losses;
             self.episode_losses = 0;
             if std::mem::take(&mut self.in_recovery) {
@@ -426,8 +403,8 @@ impl KernelConnection {
     }
 
     fn on_timeout(&mut self, r: &Record, before: &KernelCounts, now: Time) {
-        let lost = growth(r.lost, before.lost);
-        let sent = earlier(now, micros(r.srtt_us));
+        let lost = growth(r.counts.lost, before.lost);
+        let sent = earlier(now, micros(r.rtt.srtt));
         for _ in 0..lost {
             self.outcome(now, sent, true, false);
         }
@@ -443,11 +420,11 @@ impl KernelConnection {
         }));
         controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
             now,
-            flight: u64::from(r.packets_out),
+            flight: u64::from(r.flight.packets_out),
             timeout: true,
             backoffs: u32::from(r.retransmits) + 1,
-            min_rtt: self.min_rtt.min(micros(r.srtt_us)),
-            srtt: micros(r.srtt_us),
+            min_rtt: self.min_rtt.min(micros(r.rtt.srtt)),
+            srtt: micros(r.rtt.srtt),
         }));
         self.in_recovery = false;
         self.episode_losses = u64::from(lost.max(1));

@@ -108,6 +108,45 @@ pub enum CaState {
     Loss,
 }
 
+/// Cumulative counts of the kernel, of which the controller gets the differences; packets, and numbers of recoveries.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelCounts {
+    pub delivered: u32,
+    /// Delivered ones with a congestion mark.
+    pub marked: u32,
+    pub lost: u32,
+    pub sent: u32,
+    pub retransmitted: u32,
+    pub episodes: u32,
+    pub undos: u32,
+}
+
+/// Round-trip times in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelRtt {
+    pub srtt: u32,
+    pub rttvar: u32,
+    pub newest: Option<u32>,
+}
+
+/// The kernel's rate sample, in packets and microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelSample {
+    pub delivered: u32,
+    pub interval: u32,
+    pub prior_delivered: u32,
+    pub app_limited: bool,
+}
+
+/// Packets in flight, by the kernel's names.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelFlight {
+    pub packets_out: u32,
+    pub sacked_out: u32,
+    pub in_flight: u32,
+    pub prior_in_flight: u32,
+}
+
 /// A report of one event of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
@@ -118,30 +157,16 @@ pub struct Record {
     pub state: CaState,
     pub cwnd_limited: bool,
     pub app_limited: bool,
-    pub sample_app_limited: bool,
     pub ipv6: bool,
     pub retransmits: u8,
-    pub episodes: u32,
-    pub undos: u32,
     pub mss: u32,
     pub tcp_header: u32,
     pub cwnd: u32,
-    pub srtt_us: u32,
-    pub rttvar_us: u32,
-    pub rtt_us: Option<u32>,
     pub newly_delivered: u32,
-    pub sample_delivered: u32,
-    pub sample_interval_us: u32,
-    pub sample_prior_delivered: u32,
-    pub packets_out: u32,
-    pub sacked_out: u32,
-    pub in_flight: u32,
-    pub prior_in_flight: u32,
-    pub delivered: u32,
-    pub delivered_ce: u32,
-    pub lost: u32,
-    pub sent: u32,
-    pub retransmitted: u32,
+    pub rtt: KernelRtt,
+    pub sample: KernelSample,
+    pub flight: KernelFlight,
+    pub counts: KernelCounts,
     /// Of a controller inside the kernel after this: segments, 8 binary places.
     pub window: u32,
 }
@@ -168,30 +193,38 @@ impl Record {
             },
             cwnd_limited: flags & 1 != 0,
             app_limited: flags & 2 != 0,
-            sample_app_limited: flags & 4 != 0,
             ipv6: flags & 8 != 0,
             retransmits,
-            episodes: word(5),
-            undos: word(6),
             mss: word(7),
             tcp_header: word(8),
             cwnd: word(9),
-            srtt_us: word(10),
-            rttvar_us: word(11),
-            rtt_us: i32::try_from(word(12)).ok().and_then(|us| u32::try_from(us).ok()),
+            rtt: KernelRtt {
+                srtt: word(10),
+                rttvar: word(11),
+                newest: i32::try_from(word(12)).ok().and_then(|us| u32::try_from(us).ok()),
+            },
             newly_delivered: word(13),
-            sample_delivered: word(14),
-            sample_interval_us: word(15),
-            sample_prior_delivered: word(16),
-            packets_out: word(17),
-            sacked_out: word(18),
-            in_flight: word(19),
-            prior_in_flight: word(20),
-            delivered: word(21),
-            delivered_ce: word(22),
-            lost: word(23),
-            sent: word(24),
-            retransmitted: word(25),
+            sample: KernelSample {
+                delivered: word(14),
+                interval: word(15),
+                prior_delivered: word(16),
+                app_limited: flags & 4 != 0,
+            },
+            flight: KernelFlight {
+                packets_out: word(17),
+                sacked_out: word(18),
+                in_flight: word(19),
+                prior_in_flight: word(20),
+            },
+            counts: KernelCounts {
+                delivered: word(21),
+                marked: word(22),
+                lost: word(23),
+                sent: word(24),
+                retransmitted: word(25),
+                episodes: word(5),
+                undos: word(6),
+            },
             window: word(26),
         }
     }

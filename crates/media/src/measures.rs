@@ -39,6 +39,20 @@ pub struct Measures {
     pub packet_delay_p95_ms: Option<f64>,
     /// 99.9th percentile of the packet delay in ms.
     pub packet_delay_p999_ms: Option<f64>,
+    #[serde(flatten)]
+    /// Measures of the frames, in the same JSON object.
+    pub picture: PictureMeasures,
+    /// Mean number of layers present; 1 for a stream without layers.
+    pub mean_layers: f64,
+    /// Number of changes of the number of layers present.
+    pub quality_switches: u64,
+    /// Measures of each layer, the base layer first.
+    pub layers: Vec<LayerMeasures>,
+}
+
+/// Measures of the frames.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PictureMeasures {
     /// Number of frames; of datagrams, unless the format is RTP or MPEG-TS.
     pub frames: u64,
     /// Frames with a part that did not arrive in time.
@@ -53,12 +67,6 @@ pub struct Measures {
     pub stalls_per_minute: f64,
     /// Total duration of stalls in seconds.
     pub frozen_s: f64,
-    /// Mean number of layers present; 1 for a stream without layers.
-    pub mean_layers: f64,
-    /// Number of changes of the number of layers present.
-    pub quality_switches: u64,
-    /// Measures of each layer, the base layer first.
-    pub layers: Vec<LayerMeasures>,
 }
 
 /// Measures of one layer.
@@ -101,13 +109,15 @@ impl Measures {
             packet_delay_p50_ms: ms(meter.packet_delay(0.5)),
             packet_delay_p95_ms: ms(meter.packet_delay(0.95)),
             packet_delay_p999_ms: ms(meter.packet_delay(0.999)),
-            frames: counts.frames,
-            late_frames: counts.late_frames,
-            frame_delay_p50_ms: ms(meter.frame_delay(0.5)),
-            frame_delay_p95_ms: ms(meter.frame_delay(0.95)),
-            stalls: counts.stalls,
-            stalls_per_minute: each_minute(counts.stalls),
-            frozen_s: counts.frozen.as_secs_f64(),
+            picture: PictureMeasures {
+                frames: counts.frames,
+                late_frames: counts.late_frames,
+                frame_delay_p50_ms: ms(meter.frame_delay(0.5)),
+                frame_delay_p95_ms: ms(meter.frame_delay(0.95)),
+                stalls: counts.stalls,
+                stalls_per_minute: each_minute(counts.stalls),
+                frozen_s: counts.frozen.as_secs_f64(),
+            },
             mean_layers: layers.shown().mean(),
             quality_switches: layers.shown().switches,
             layers: (layers.receivers().iter().map(MediaLayerReceiver::received))
@@ -160,14 +170,14 @@ impl Measures {
             ms(self.packet_delay_p95_ms),
             ms(self.packet_delay_p999_ms),
             self.latency_ms,
-            self.late_frames,
-            self.frames,
-            share(self.late_frames, self.frames),
-            ms(self.frame_delay_p50_ms),
-            ms(self.frame_delay_p95_ms),
-            self.stalls,
-            self.stalls_per_minute,
-            self.frozen_s,
+            self.picture.late_frames,
+            self.picture.frames,
+            share(self.picture.late_frames, self.picture.frames),
+            ms(self.picture.frame_delay_p50_ms),
+            ms(self.picture.frame_delay_p95_ms),
+            self.picture.stalls,
+            self.picture.stalls_per_minute,
+            self.picture.frozen_s,
             self.layers_text(),
         )
     }
