@@ -39,8 +39,8 @@ pub struct Measures {
     pub packet_delay_p95_ms: Option<f64>,
     /// 99.9th percentile of the packet delay in ms.
     pub packet_delay_p999_ms: Option<f64>,
-    #[serde(flatten)]
     /// Measures of the frames, in the same JSON object.
+    #[serde(flatten)]
     pub picture: PictureMeasures,
     /// Mean number of layers present; 1 for a stream without layers.
     pub mean_layers: f64,

@@ -139,7 +139,7 @@ mod tests {
         assert!(!path.jitters() && startup.within_round(&path).is_some());
     }
 
-    /// Where packets keep their order, jitter delays all of them, the more, the more are sent.
+    /// Where packets keep their order, jitter delays all of them.
     #[test]
     fn delays_that_jitter_do_not_end_it_within_a_round() {
         let (startup, path) = started(|i| 40 + i * 7919 % 41);

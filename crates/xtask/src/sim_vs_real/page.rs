@@ -30,7 +30,7 @@ impl BesideRow {
     pub fn of(here: &[&LedgerRow]) -> BesideRow {
         let of = |name: &str| {
             let pick =
-                |who: &str| estimate(here.iter().map(|r| r.figure(&format!("{who}_{name}"))));
+                |side: &str| estimate(here.iter().map(|r| r.figure(&format!("{side}_{name}"))));
             (pick("sim"), pick("real"))
         };
         BesideRow {
