@@ -4,8 +4,8 @@ use clap::error::{ContextKind, ContextValue};
 
 #[cfg(not(feature = "full"))]
 pub const HELP: &str = "\
-This build simulates. The commands for files, tunnels, media, emulated links and the
-kernel's TCP are built with --features full.";
+This build simulates. The commands for files, tunnels, media, emulated links and
+the kernel's TCP are built with --features full.";
 
 /// Commands that need the feature.
 pub const COMMANDS: [&str; 15] = [

@@ -63,7 +63,8 @@ impl Reconfigure {
 
 #[derive(Args, Clone, Debug)]
 pub struct TransportArgs {
-    /// Protocol for this end's sending: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
+    /// Protocol for this end's sending: rrtp, rrtp-lasthop, tear-reliable, or rrtp+NAME with a
+    /// controller, as rrtp+bbr; for media also tfwc and tear
     #[arg(long, value_name = "NAME", default_value = "rrtp")]
     pub protocol: String,
     #[command(flatten)]
