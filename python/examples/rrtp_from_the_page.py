@@ -260,9 +260,8 @@ class Startup:
 
     gain = 2
 
-    def __init__(self, e, window):
-        self.e, self.window = e, max(1, window)
-        self.first_flight = True
+    def __init__(self, e, window, first_flight=True):
+        self.e, self.window, self.first_flight = e, max(1, window), first_flight
         self.train = self.best = 0.0
         self.stale = self.count = 0
         self.train_begin = None
@@ -294,16 +293,16 @@ class Startup:
         self.stale = 0 if grew else self.stale + ack.window_limited
         self.best = max(self.best, v.rate)
         if not grew and (v.queue_min > self.queue_limit or v.dropped):
-            return Alone(self.e, v.rate)
-        return Alone(self.e, self.best) if self.stale >= PLATEAU_ROUNDS else None
+            return AfterStartup(self.e, v.rate)
+        return AfterStartup(self.e, self.best) if self.stale >= PLATEAU_ROUNDS else None
 
     def check(self):
         r = self.e.round
-        if self.first_flight or self.e.jitters:
+        if self.best == 0 or self.e.jitters:
             return None
         if r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
             return None
-        return Alone(self.e, max(r.sample / (1 - self.e.link), self.best))
+        return AfterStartup(self.e, max(r.sample / (1 - self.e.link), self.best))
 
     def limits(self):
         base = self.e.base
@@ -341,6 +340,15 @@ class Alone:
         window = max(MIN_WINDOW, max(self.gain, 1) * e.target + 1)
         least = MIN_WINDOW / e.rtt if e.rtt > 0 else 0.0
         return window, self.gain * max(e.bandwidth, least)
+
+
+class AfterStartup(Alone):
+    """Section 3.2, begun by the startup, which a view may resume (3.1)."""
+
+    def resumption(self, v):
+        if v.gain > UP and v.follows and not v.dropped:
+            return Startup(self.e, max(MIN_WINDOW, v.rate * self.e.base), first_flight=False)
+        return None
 
 
 class Competitive:
@@ -439,9 +447,11 @@ class FromThePage:
         is_startup = isinstance(self.policy, Startup)
         if v is not None:
             e.update_bandwidth(v, is_startup)
-            if not is_startup:
-                self.evidence(v)
-            following = self.policy.on_round(v, ack)
+            following = isinstance(self.policy, AfterStartup) and self.policy.resumption(v)
+            if not following:
+                if not is_startup:
+                    self.evidence(v)
+                following = self.policy.on_round(v, ack)
             if following:
                 self.begin(following)
             elif not is_startup and (self.sum > THRESHOLD or self.hidden):

@@ -23,6 +23,7 @@ NETWORKS = [
     ("1Mbit/s,40ms", {"change": ["0s:loss=100%", "2s:loss=2%"]}),
     ("20Mbit/s,40ms", {"duration": "5s"}),
     ("4Mbit/s,20ms,policer=1Mbit/s/30kB", {}),
+    ("100Mbit/s,60ms,jitter=40ms", {"duration": "4s"}),
 ]
 
 

@@ -43,7 +43,7 @@ use crate::{
 };
 use alone::Alone;
 use competitive::Competitive;
-use constants::FIRST_FLIGHT;
+use constants::{FIRST_FLIGHT, MIN_WINDOW, UP};
 use estimate::{PathModel, RoundView};
 use experiment::Evidence;
 use narrows_base::{Descriptor, Rate, Settings, Status, Variable};
@@ -74,6 +74,7 @@ pub const VARIABLES: &[Variable] = &[
             "shared queue (the rate follows the packets sent)",
             "own queue (the rate does not follow the packets sent)",
             "jitter (delays do not show a shared queue)",
+            "resumed (the last flight of the startup found more capacity)",
         ],
     ),
     variables::BANDWIDTH,
@@ -114,6 +115,7 @@ enum PolicyReason {
     SharedQueue,
     QueueIsOwn,
     Jitter,
+    Resumed,
 }
 
 #[derive(Clone, Debug)]
@@ -166,6 +168,20 @@ impl Rrtp {
         self.begin_alone(PolicyReason::CapacityFound);
     }
 
+    /// Whether the startup ended too early: its last flight arrived without more losses, and most of it at its rate.
+    fn refutes_end_of_startup(&self, view: &RoundView) -> bool {
+        matches!(self.reason, PolicyReason::CapacityFound)
+            && view.round.gain > UP
+            && view.follows()
+            && !view.dropped
+    }
+
+    fn resume_startup(&mut self, view: &RoundView) {
+        let window = view.round.rate * self.path.base().unwrap_or(0.0);
+        self.policy = Policy::Startup(Startup::resume(bounded(window, MIN_WINDOW)));
+        self.reason = PolicyReason::Resumed;
+    }
+
     fn begin_competitive(&mut self, ack: &Ack) {
         let before = self.evidence.bandwidth_before * self.path.rtt;
         let window = bounded(before.max(ack.outstanding as f64), 1.0);
@@ -195,6 +211,10 @@ impl Rrtp {
             return;
         }
         self.path.measure(view);
+        if self.refutes_end_of_startup(view) {
+            self.resume_startup(view);
+            return;
+        }
         self.evidence.on_round(view);
         match &mut self.policy {
             Policy::Startup(_) => {}

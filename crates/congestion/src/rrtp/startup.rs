@@ -3,6 +3,9 @@
 //! The packets of the first flight leave together; the spacing of their acknowledgements gives a rate. The handshake
 //! may give one before. If the BDP at that rate is more than [`TRAIN`] windows, the window grows by that factor per
 //! round trip, until a round has a queue or losses.
+//!
+//! Jitter may end it early. The last flight then arrives at a higher rate than the one that was set, and the startup
+//! goes on.
 
 use super::PolicyLimits;
 use super::constants::*;
@@ -39,6 +42,10 @@ impl Startup {
             stale: 0,
         }
     }
+    /// Goes on with the window that the last flight had, packets.
+    pub fn resume(window: f64) -> Startup {
+        Startup { is_first: false, ..Startup::begin(window) }
+    }
     /// Takes the dispersion of the handshake: packets per second, and a round trip in seconds.
     pub fn on_dispersion(&mut self, rate: f64, rtt: f64) {
         self.train = rate;
@@ -70,7 +77,7 @@ impl Startup {
     /// The bandwidth in packets per second, if the acknowledgements of this round so far end the startup (RFC 9406
     /// section 4.2). While delays jitter, they do not show a queue.
     pub fn within_round(&self, path: &PathModel) -> Option<f64> {
-        if self.is_first || path.jitters() {
+        if self.best == 0.0 || path.jitters() {
             return None;
         }
         let rate = path.rate_so_far(Startup::queue_limit(path))?;

@@ -1,7 +1,8 @@
-use crate::scenario::{build, build_in};
+use super::estimate::Round;
+use super::*;
+use crate::scenario::{IdealPath, build, build_in};
 use crate::scenario_path::SimplePath;
-use crate::{Environment, PathHints};
-use narrows_base::{Duration, Rate, Time};
+use narrows_base::{Duration, Time};
 
 fn at(s: f64) -> Time {
     Time::from_secs_f64(s)
@@ -69,4 +70,29 @@ fn a_hinted_rate_is_used_at_once() {
     let limits = path.controller.send_limits();
     let rate = limits.pacing_rate.unwrap().as_bps() as f64;
     assert!(rate > 7e6 && limits.cwnd > 30.0, "{limits:?}");
+}
+
+/// Jitter may end the startup early. It goes on if its last flight then arrives at more than the rate that was set, but
+/// not with more losses than the link's.
+#[test]
+fn a_startup_that_jitter_ended_goes_on() {
+    let goes_on = |round: Round, dropped: bool| {
+        let mut rrtp = Rrtp::new(&Environment::default());
+        rrtp.end_startup(1000.0);
+        let view = RoundView {
+            round,
+            bandwidth: 1000.0,
+            queued: false,
+            dropped,
+            unexplained: false,
+            empty: false,
+        };
+        rrtp.on_round(&IdealPath::new(build("rrtp")).ack(1, false), &view);
+        matches!(rrtp.policy, Policy::Startup(_))
+    };
+    let flight = Round { gain: 2.0, delivered: 100.0, rate: 2000.0, ..Round::default() };
+    assert!(goes_on(flight, false));
+    assert!(!goes_on(flight, true));
+    assert!(!goes_on(Round { rate: 1400.0, ..flight }, false));
+    assert!(!goes_on(Round { gain: 1.25, ..flight }, false));
 }

@@ -223,7 +223,13 @@ pub const MECHANISMS: &[Mechanism] = &[
         "not-in-jitter",
         "where delays jitter, a queue does not end the startup within a round",
         (0, 1),
-        &[("startup.rs", "if self.is_first || path.jitters() {", "if self.is_first {")],
+        &[("startup.rs", "if self.best == 0.0 || path.jitters() {", "if self.best == 0.0 {")],
+    ),
+    one(
+        "resumed-startup",
+        "the startup goes on if its last flight arrived at a higher rate than the one that was set",
+        (0, 22),
+        &[("mod.rs", "&& view.follows()", "&& view.follows() && view.bandwidth < 0.0")],
     ),
     one(
         "startup-queue",
