@@ -22,8 +22,6 @@
 //!   packets of their own at the same moment.
 //! - The thesis' sender has no timer, but no later packet reveals the loss of a stream's last packet. The sender's loss
 //!   detection retransmits that one.
-//! - The sender keeps packets until all before them have arrived. The thesis does not give the size of this buffer:
-//!   `send-buffer`, without a bound by default.
 //! - The thesis' CACK acknowledges 32 packets and is held back while one is missing. Here reports are sent as without
 //!   NACKs, since controllers need them: only the retransmissions are compared.
 

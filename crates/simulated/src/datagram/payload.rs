@@ -22,10 +22,7 @@ impl SimulatedSource {
         if config.reliable {
             SimulatedSource::Stream(match config.recovery {
                 StreamRecovery::Rfc9002 => OutgoingStream::default(),
-                StreamRecovery::Nack => {
-                    let bytes = |packets: u32| u64::from(packets) * u64::from(config.payload());
-                    OutgoingStream::on_request(config.send_buffer.map(bytes))
-                }
+                StreamRecovery::Nack => OutgoingStream::on_request(),
             })
         } else {
             SimulatedSource::Media(MediaPayload {

@@ -29,26 +29,17 @@ pub(super) struct OutgoingStream {
     again: Ranges,
     /// Whether only requests of the receiver cause retransmissions, not losses that the sender detects.
     on_request: bool,
-    /// Bytes that may be sent above the first one that has not arrived; none: any number.
-    buffer: Option<u64>,
 }
 
 impl OutgoingStream {
-    /// A stream that retransmits on the receiver's request, with a buffer of so many bytes.
-    pub fn on_request(buffer: Option<u64>) -> OutgoingStream {
-        OutgoingStream { on_request: true, buffer, ..OutgoingStream::default() }
-    }
-    /// New bytes that may be sent now.
-    #[inline]
-    fn sendable(&self) -> u64 {
-        let room = |buffer: u64| (self.floor + buffer).saturating_sub(self.next);
-        self.buffer.map_or(self.available, |buffer| self.available.min(room(buffer)))
+    /// A stream that retransmits on the receiver's request.
+    pub fn on_request() -> OutgoingStream {
+        OutgoingStream { on_request: true, ..OutgoingStream::default() }
     }
     /// These bytes were declared lost, or are repeated by a probe; returns whether they are sent again. With
-    /// `on_request` only the last bytes before a pause or the end are, since no later packet shows a receiver that they
-    /// are missing.
+    /// `on_request` only the stream's last bytes are, since no later packet shows a receiver that they are missing.
     pub fn lost(&mut self, offset: u64, length: u32) -> bool {
-        let is_last = self.sendable() == 0 && offset + u64::from(length) == self.next;
+        let is_last = self.available == 0 && offset + u64::from(length) == self.next;
         (!self.on_request || is_last) && self.send_again(offset, length)
     }
     /// The receiver requests bytes; ranges that were never sent are ignored.
@@ -73,7 +64,7 @@ impl OutgoingStream {
     /// Whether no data waits, neither new data nor retransmissions.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
-        self.sendable() == 0 && (self.again.is_empty() || self.first_again().is_none())
+        self.available == 0 && (self.again.is_empty() || self.first_again().is_none())
     }
     /// Whether everything sent has arrived.
     #[inline]
@@ -110,7 +101,7 @@ impl OutgoingStream {
             self.again.trim_below(to);
             return Some(SentRange { offset: from, length: (to - from) as u32, again: true });
         }
-        let length = self.sendable().min(u64::from(most)) as u32;
+        let length = self.available.min(u64::from(most)) as u32;
         if length == 0 {
             return None;
         }

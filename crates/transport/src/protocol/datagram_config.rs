@@ -53,9 +53,6 @@ pub struct DatagramConfig {
     pub reliable: bool,
     /// Whether the sender or the receiver decides on a stream's retransmissions.
     pub recovery: StreamRecovery,
-    /// Packets that the sender keeps until all before them have arrived, with [`StreamRecovery::Nack`]; none: any
-    /// number.
-    pub send_buffer: Option<u32>,
     /// Media packets that have waited longer are dropped; zero for never.
     pub expiry: Duration,
     /// The receiver's ACK policy, in addition to requests of the controller's receiver side.
@@ -111,7 +108,6 @@ impl DatagramConfig {
             repair: true,
             reliable: false,
             recovery: StreamRecovery::default(),
-            send_buffer: None,
             expiry: Duration::from_secs(1),
             feedback: FeedbackConfig::default(),
             handshake: OpeningExchange::None,

@@ -65,12 +65,6 @@ pub const STREAM_PARAMS: &[Param] = &[
         origin: "rfc9002, except the RRTP thesis as printed: nack, its section 3.5",
     },
     Param {
-        name: "send-buffer",
-        help: "recovery=nack: packets kept until all before them have arrived; 0: any number (simulation only)",
-        kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1e6, default: 0.0 },
-        origin: "the RRTP thesis, section 3.5, which does not give its size",
-    },
-    Param {
         name: "classifier",
         help: "how the receiver distinguishes radio losses from congestion",
         kind: ParamKind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
@@ -247,7 +241,6 @@ fn configured(
     let recovery = given.choice("recovery");
     if recovery == "nack" || recovery == "own" && entry.recovery == "nack" {
         c.recovery = StreamRecovery::Nack;
-        c.send_buffer = Some(given.steps("send-buffer", 1) as u32).filter(|packets| *packets > 0);
     }
     c.feedback.classifier = classifier;
     c.repair = given.choice("repair") != "off";
