@@ -295,8 +295,8 @@ pub fn load(folder: &Path) -> Result<Experiment, String> {
     let mut file: ExperimentFile =
         toml::from_str(&text).map_err(|e| format!("{shown}: {}", one_line(&e)))?;
     file.share_reasons().map_err(|e| format!("{shown}: {e}"))?;
-    let runs: Vec<PlannedRun> =
-        file.run.iter().map(|r| read_run(folder, r)).collect::<Result<_, _>>()?;
+    let runs = file.run.iter().map(|r| read_run(folder, r)).collect::<Result<_, _>>();
+    let runs: Vec<PlannedRun> = runs.map_err(|e: String| format!("{shown}: {e}"))?;
     let experiment = Experiment { folder: folder.to_path_buf(), file, runs };
     experiment.check().map_err(|e| format!("{shown}: {e}"))?;
     Ok(experiment)
@@ -372,6 +372,12 @@ pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<PlannedRun, Strin
     };
     if at.len() != plans.len() {
         return Err(say(format!("has {} values but {} at", plans.len(), at.len())));
+    }
+    if let Some(i) = at.iter().position(|x| !x.is_finite()).filter(|_| !values.is_empty()) {
+        let (value, n) = (&plans[i].0, plans.len());
+        return Err(say(format!(
+            "value '{value}' is no number; give at = [...], {n} places on an axis"
+        )));
     }
     Ok(PlannedRun { name: run.name.clone(), plans, at })
 }

@@ -49,13 +49,6 @@ fn every_experiment_can_be_read() {
     for folder in &folders {
         let e = experiment::load(folder).unwrap();
         assert!(!e.file.claim.is_empty(), "{}: no claims", e.file.id);
-        for (run, file) in e.runs.iter().zip(&e.file.run) {
-            assert!(
-                file.set.0.is_empty() || run.at.iter().all(|x| x.is_finite()),
-                "{}: at",
-                e.file.id
-            );
-        }
     }
     let names: Vec<_> = folders.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
     let place = |id| names.iter().position(|n| *n == id);

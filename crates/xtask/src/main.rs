@@ -221,7 +221,12 @@ fn in_release(features: &[&str], args: &[String]) -> Result<(), String> {
     all.extend(features);
     all.push("--");
     all.extend(args.iter().map(String::as_str));
-    cargo(&all)
+    let status = cargo_command(&all).status();
+    match status.map_err(|e| format!("cargo could not be started: {e}"))?.code() {
+        Some(0) => Ok(()),
+        // The command has said why.
+        code => std::process::exit(code.unwrap_or(1)),
+    }
 }
 
 fn check() -> Result<(), String> {

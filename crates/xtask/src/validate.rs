@@ -61,14 +61,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
         [LINUX, NS2].map(|id| wanted(id) && (!sample || fingerprints.is_simulated(id)));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut written = Written::new();
+    let experiments = readable(&folders);
     let mut faults = Vec::new();
     let mut done = Vec::new();
-    for (folder, id) in folders.iter().zip(&ids) {
+    for ((e, folder), id) in experiments.into_iter().zip(&folders).zip(&ids) {
         let keep = match sample {
             true => !fingerprints.in_turn(id) && fingerprints.still(folder, id, jobs)?,
             false => !wanted(id),
         };
-        match if keep { kept(folder) } else { fresh(folder, jobs, &mut written) } {
+        match if keep { kept(e) } else { fresh(e, jobs, &mut written) } {
             Ok(x) => done.push(x),
             Err(fault) => faults.push(fault),
         }
@@ -139,6 +140,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
+/// All experiments. If one cannot be read, this ends the process as for any bad input.
+fn readable(folders: &[PathBuf]) -> Vec<Experiment> {
+    let all = folders.iter().map(|f| experiment::load(f)).collect::<Result<Vec<_>, _>>();
+    all.unwrap_or_else(|line| {
+        eprintln!("xtask: {line}");
+        std::process::exit(2)
+    })
+}
+
 /// An experiment's title and verdicts.
 struct ExperimentVerdicts {
     id: String,
@@ -146,8 +156,7 @@ struct ExperimentVerdicts {
     judged: Vec<CheckedClaim>,
 }
 
-fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<ExperimentVerdicts, String> {
-    let e: Experiment = experiment::load(folder)?;
+fn fresh(e: Experiment, jobs: usize, written: &mut Written) -> Result<ExperimentVerdicts, String> {
     let id = e.file.id.clone();
     eprintln!("{id}");
     let observed = narrows_papers::run::run(&e, jobs)?;
@@ -164,9 +173,8 @@ fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<Experiment
 }
 
 /// The verdicts of an experiment that is not run this time.
-fn kept(folder: &Path) -> Result<ExperimentVerdicts, String> {
-    let e = experiment::load(folder)?;
-    let path = folder.join("result.json");
+fn kept(e: Experiment) -> Result<ExperimentVerdicts, String> {
+    let path = e.folder.join("result.json");
     let judged = match std::fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,
         Err(_) => Vec::new(),
