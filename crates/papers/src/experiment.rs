@@ -243,6 +243,8 @@ pub enum OverSeeds {
     Every,
     /// The same share, for a paper that shows one random trace: at least one run has a value in the accepted range.
     Some,
+    /// The same share, below [`EVERY`]: chance denies a claim about every run even to equal flows.
+    NotEvery,
 }
 
 /// Which share of runs must keep a claim about every run.
@@ -257,13 +259,14 @@ impl Claim {
         match self.over_seeds {
             OverSeeds::Every => (Some(EVERY), None),
             OverSeeds::Some => (Some(SOME), None),
+            OverSeeds::NotEvery => (None, Some(EVERY)),
             OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => (self.min, self.max),
         }
     }
     /// The unit of the compared value.
     pub fn shown_unit(&self) -> &str {
         match self.over_seeds {
-            OverSeeds::Every | OverSeeds::Some => "of runs",
+            OverSeeds::Every | OverSeeds::Some | OverSeeds::NotEvery => "of runs",
             OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => &self.unit,
         }
     }

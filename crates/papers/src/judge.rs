@@ -145,6 +145,7 @@ fn accepted(claim: &Claim) -> String {
     match claim.over_seeds {
         OverSeeds::Every => format!("{range} in at least {EVERY} of runs"),
         OverSeeds::Some => format!("{range} in at least one run"),
+        OverSeeds::NotEvery => format!("{range} in at most {EVERY} of runs"),
         OverSeeds::Mean | OverSeeds::Valid | OverSeeds::Median => range,
     }
 }

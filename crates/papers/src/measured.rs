@@ -27,7 +27,8 @@ pub struct MeasuredValue {
 }
 
 fn is_share(claim: &Claim) -> bool {
-    matches!(claim.over_seeds, OverSeeds::Every | OverSeeds::Some) || claim.measure.counts_runs()
+    let of_runs = [OverSeeds::Every, OverSeeds::Some, OverSeeds::NotEvery];
+    of_runs.contains(&claim.over_seeds) || claim.measure.counts_runs()
 }
 
 fn stages(claim: &Claim) -> &'static [usize] {
@@ -73,7 +74,7 @@ impl MeasuredValue {
                 value: Stat::Median.of(values, values, 0.0),
                 interval: between(median_interval(values, error)),
             },
-            OverSeeds::Every | OverSeeds::Some => {
+            OverSeeds::Every | OverSeeds::Some | OverSeeds::NotEvery => {
                 let kept = |x: &f64| {
                     claim.min.is_none_or(|min| *x >= min) && claim.max.is_none_or(|max| *x <= max)
                 };
@@ -147,6 +148,12 @@ mod tests {
         let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
         assert_eq!(MeasuredValue::new(&every, &runs, 10).value.value, 0.0);
         assert_eq!(MeasuredValue::new(&claim(JAIN), &runs, 10).value.value, 0.5);
+        let denied = claim(&format!("over_seeds = 'not_every'\n{JAIN}"));
+        let position = |runs: &[f64]| {
+            place(denied.range(), MeasuredValue::new(&denied, runs, runs.len()).value)
+        };
+        assert_eq!(position(&runs), IntervalPosition::Inside, "chance denies it");
+        assert_eq!(position(&[0.5; 80]), IntervalPosition::Outside);
     }
 
     /// One trace of a paper is reproduced by a run like it, however rare; runs without one decide nothing.

@@ -1,10 +1,11 @@
 //! Rows that refer to other rows, and the counts of causes.
 
 use crate::cause::{CAUSES, DifferenceCause};
+use crate::experiment::{Claim, OverSeeds};
 use crate::judge::{CheckedClaim, Verdict};
 
 /// The row that a qualified text names.
-fn find<'a>(row: &str, results: &[(&str, &'a [CheckedClaim])]) -> Option<&'a CheckedClaim> {
+fn find<'a, T>(row: &str, results: &[(&str, &'a [T])]) -> Option<&'a T> {
     let (id, number) = row.split_once('#')?;
     let rows = results.iter().find(|r| r.0 == id)?.1;
     rows.get(number.parse::<usize>().ok()?.checked_sub(1)?)
@@ -37,6 +38,45 @@ pub fn check(results: &[(&str, &[CheckedClaim])]) -> Result<(), String> {
                     }
                     None => return say(&format!("there is no row {other}")),
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a row which shows a cause is judged as strictly as the row that differs: in no wider range, and of every
+/// run if that is. Chance is shown by one run like the paper's trace, and in a claim about every run by a row of the same
+/// range that not every run keeps. Arithmetic that contradicts a paper has a range of its own.
+///
+/// # Errors
+/// The first row that is shown by a laxer one.
+pub fn check_strictness(experiments: &[(&str, &[Claim])]) -> Result<(), String> {
+    for (id, claims) in experiments {
+        for (i, claim) in claims.iter().enumerate() {
+            let Some(other) = &claim.shown else { continue };
+            let say = |e: &str| {
+                Err(format!("{id}, claim {}: {other}, which is to show its cause, {e}", i + 1))
+            };
+            let Some(shows) = find(other, experiments) else { return say("does not exist") };
+            let chance = claim.cause == DifferenceCause::Chance;
+            let right = match (claim.over_seeds, shows.over_seeds) {
+                (OverSeeds::Every, by) if chance => by == OverSeeds::NotEvery,
+                (_, OverSeeds::Some) if chance => true,
+                (of, by) => by == of || by == OverSeeds::Every,
+            };
+            if !right {
+                return say("is judged by other runs: give it over_seeds as here");
+            }
+            let inside = |inner: &Claim, outer: &Claim| {
+                outer.min.is_none_or(|x| inner.min.is_some_and(|y| y >= x))
+                    && outer.max.is_none_or(|x| inner.max.is_some_and(|y| y <= x))
+            };
+            let within = match shows.over_seeds {
+                OverSeeds::NotEvery => inside(claim, shows),
+                _ => inside(shows, claim),
+            };
+            if !within && claim.cause != DifferenceCause::Paper {
+                return say("has a wider range");
             }
         }
     }
@@ -100,6 +140,34 @@ mod tests {
         };
         shows("reproduced").unwrap();
         assert!(shows("undecided").unwrap_err().contains("is undecided"));
+    }
+
+    /// What holds by the mean of the runs is no cause why not every run has it.
+    #[test]
+    fn a_row_that_shows_a_cause_is_judged_as_strictly() {
+        let claim = |more: &str| -> Claim {
+            let text = "text = 't'\nstated = 's'\nmeasure = { measure = 'theta' }\nbasis = 'b'\n";
+            toml::from_str(&format!("{text}{more}")).unwrap()
+        };
+        let shown_by = |row: &str, shows: &str| {
+            let rows = [claim(&format!("shown = 'a#2'\n{row}")), claim(shows)];
+            check_strictness(&[("a", &rows)]).is_ok()
+        };
+        let every = "over_seeds = 'every'\nmin = 0.3\nmax = 0.7\n";
+        let mean = "min = 0.3\nmax = 0.7";
+        assert!(shown_by(every, every) && shown_by(mean, mean) && shown_by(mean, every));
+        assert!(!shown_by(every, mean), "the mean of runs of which none has it");
+        assert!(!shown_by(mean, "min = 0.2\nmax = 0.7") && !shown_by(mean, "max = 0.7"), "wider");
+        assert!(shown_by(mean, "min = 0.4\nmax = 0.7"));
+        let [some, denied] = ["some", "not_every"].map(|x| every.replace("every", x));
+        let chance = |row: &str| format!("cause = 'chance'\n{row}");
+        assert!(shown_by(&chance(mean), &some) && !shown_by(mean, &some), "one trace");
+        assert!(shown_by(&chance(every), &denied) && !shown_by(every, &denied));
+        assert!(!shown_by(&chance(every), &denied.replace("0.7", "0.6")), "of less than the claim");
+        assert!(!shown_by(&chance(every), every) && !shown_by(&chance(every), &some));
+        let paper = format!("cause = 'paper'\n{mean}");
+        assert!(shown_by(&paper, "max = 0.1"), "arithmetic has another result");
+        assert!(check_strictness(&[("a", &[claim(&format!("shown = 'a#2'\n{mean}"))])]).is_err());
     }
 
     #[test]

@@ -155,6 +155,9 @@ fn a_run_varies_several_values_together() {
     assert!(run("['1Mbit/s']").unwrap_err().contains("not one value for each"));
     assert!(run("[['1Mbit/s', '30s'], ['1Mbit/s', '40s']]").unwrap_err().contains("two values"));
     assert!(run("[]").is_err());
+    let words = "scenario = 'n4.toml'\nset = 'flows.tcp.protocol'\nvalues = ['reno', 'sack']";
+    let fault = experiment::read_run(&folder, &toml::from_str(words).unwrap()).unwrap_err();
+    assert!(fault.contains("'reno' is no number; give at = [...], 2 places"), "{fault}");
 }
 
 /// Choi 2006 section 6.2.2: max-p is twice the loss rate at which a TCP's window is each forward flow's share of the
@@ -304,6 +307,7 @@ fn what_is_published_is_judged_by_its_digits() {
             let (min, max) = match (&j.accepted, ends.as_slice()) {
                 (a, _) if a.ends_with(" in at least 0.9 of runs") => (0.9, f64::INFINITY),
                 (a, _) if a.ends_with(" in at least one run") => (0.001, f64::INFINITY),
+                (a, _) if a.ends_with(" in at most 0.9 of runs") => (f64::NEG_INFINITY, 0.9),
                 (a, [min]) if a.starts_with("at least") => (*min, f64::INFINITY),
                 (a, [max]) if a.starts_with("at most") => (f64::NEG_INFINITY, *max),
                 (_, [min, max]) => (*min, *max),

@@ -140,10 +140,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// All experiments. If one cannot be read, this ends the process as for any bad input.
+/// All experiments. If one cannot be read, or a row refers to a wrong one, this ends the process as for any bad input.
 fn readable(folders: &[PathBuf]) -> Vec<Experiment> {
     let all = folders.iter().map(|f| experiment::load(f)).collect::<Result<Vec<_>, _>>();
-    all.unwrap_or_else(|line| {
+    let checked = all.and_then(|all| {
+        let claims: Vec<_> =
+            all.iter().map(|e| (e.file.id.as_str(), e.file.claim.as_slice())).collect();
+        row_references::check_strictness(&claims)?;
+        Ok(all)
+    });
+    checked.unwrap_or_else(|line| {
         eprintln!("xtask: {line}");
         std::process::exit(2)
     })
