@@ -116,7 +116,7 @@ fn multicast(spec: &NetworkSpec) -> Result<(), FieldError> {
         }
         let name = g.protocol.label().split('(').next().unwrap_or_default();
         // tear-wireless sends little more than the arriving rate, and would never reach the next layer.
-        if name != "tear" {
+        if !["tear", "tear-paper"].contains(&name) {
             let why =
                 format!("a multicast's receivers go by TEAR's rate: expected tear, not {name}");
             return Err(FieldError::new(format!("groups[{i}].protocol"), why));

@@ -82,6 +82,23 @@ fn a_single_receiver_is_spared_what_it_has_not_joined() {
     assert!((0.9..1.1).contains(&layers) && frozen < 0.05, "{layers} {frozen}");
 }
 
+/// TEAR's `yield` sends less after a loss until the queue has drained. Without feedback no sender sends less, so the
+/// receiver would leave layers for nothing.
+#[test]
+fn a_receiver_does_not_yield_to_a_queue_that_its_sender_fills() {
+    let links = vec![link("trunk", 10_000, 100), link("cable", 2000, 10)];
+    let beside_tcp = |protocol| {
+        let bulk = SourceSpec::read(&Spec::named("bulk")).unwrap();
+        let tcp = GroupSpec { source: bulk, ..group("tcp", "sack", &[1]) };
+        let r =
+            run(&spec(links.clone(), vec![group("one", protocol, &[0, 1]), tcp]), &mut |_| true);
+        shown(&r.unwrap(), 0)
+    };
+    let (layers, frozen) = beside_tcp("tear");
+    assert!(layers > 1.5 && frozen < 0.05, "{layers} {frozen}");
+    assert_eq!((layers, frozen), beside_tcp("tear(yield=off)"));
+}
+
 /// A fork behind a fork: two receivers share a second link, and one of them is at its end.
 #[test]
 fn a_tree_may_fork_again() {

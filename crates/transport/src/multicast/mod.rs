@@ -11,6 +11,7 @@
 //!   all joined layers, in the order of arrival.
 //! - *No more than is sent*: the sender does not follow the receiver's rate. So the emulated window grows only up to
 //!   the next layer's need and a fifth more, as that of an application-limited TCP (RFC 7661).
+//! - *No yielding*: TEAR's additional reduction after a halving (`yield`) would lose layers, and drain no queue.
 //! - *Join and leave*: see [`join`].
 
 pub mod join;

@@ -13,18 +13,11 @@ pub(super) struct OneWayPath {
     least: Option<f64>,
     mean: f64,
     deviation: f64,
-    last: f64,
 }
 
 impl OneWayPath {
     pub fn new(base_rtt: Duration) -> OneWayPath {
-        OneWayPath {
-            base_rtt_s: base_rtt.as_secs_f64(),
-            least: None,
-            mean: 0.0,
-            deviation: 0.0,
-            last: 0.0,
-        }
+        OneWayPath { base_rtt_s: base_rtt.as_secs_f64(), least: None, mean: 0.0, deviation: 0.0 }
     }
     pub fn on_arrival(&mut self, now: Time, sent: Time) {
         let difference = now.as_secs_f64() - sent.as_secs_f64();
@@ -36,18 +29,10 @@ impl OneWayPath {
         // In the order of RFC 6298: the deviation from the mean before this sample.
         self.deviation += DEVIATION_GAIN * ((difference - self.mean).abs() - self.deviation);
         self.mean += GAIN * (difference - self.mean);
-        self.last = difference;
-    }
-    fn above(&self, difference: f64) -> f64 {
-        self.base_rtt_s + (difference - self.least.unwrap_or(difference)).max(0.0)
     }
     /// Smoothed RTT in seconds.
     pub fn srtt(&self) -> f64 {
-        self.above(self.mean)
-    }
-    /// RTT by the last packet, in seconds.
-    pub fn rtt(&self) -> f64 {
-        self.above(self.last)
+        self.base_rtt_s + (self.mean - self.least.unwrap_or(self.mean)).max(0.0)
     }
     /// DEV in seconds: √2 times the deviation of one way, as if the other varied as much.
     pub fn deviation(&self) -> f64 {

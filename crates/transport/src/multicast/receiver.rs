@@ -90,8 +90,8 @@ impl LayerReceiver {
         self.packet_bits += gain * (bits - self.packet_bits);
         self.seq = self.seq.saturating_add(missing);
         let idle = self.rate >= HEADROOM * self.join.next_need();
-        let told =
-            [self.path.srtt(), self.path.deviation(), self.path.rtt(), f64::from(u8::from(idle))];
+        // Without a last RTT, TEAR does not yield: no sender would send less until the queue has drained.
+        let told = [self.path.srtt(), self.path.deviation(), 0.0, f64::from(u8::from(idle))];
         self.side.on_arrival(&Arrival {
             now,
             seq: self.seq,
