@@ -82,10 +82,10 @@ impl SimulatedSource {
             SimulatedSource::Media(m) => m.take(now, most),
         }
     }
-    /// A PTO: if no data waits, an empty packet elicits a report.
+    /// A PTO: if no data waits, or all of it has expired, an empty packet elicits a report.
     pub fn probe(&mut self) {
         if let SimulatedSource::Media(m) = self {
-            m.ping = m.is_empty();
+            m.ping = true;
         }
     }
     /// Number of writes that expired unsent.
@@ -159,5 +159,32 @@ impl MediaPayload {
         let length = self.waiting.take(most);
         let ping = std::mem::take(&mut self.ping);
         (length > 0 || ping).then(|| SentRange { length, ..SentRange::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise a source that writes no more while data wait, and its transport, wait for each other.
+    #[test]
+    fn a_probe_leaves_even_if_all_that_waits_has_expired() {
+        let at = Time::from_secs_f64;
+        let mut source = SimulatedSource::Media(MediaPayload {
+            waiting: WaitingWrites::default(),
+            frames: None,
+            expiry: Duration::ZERO,
+            ping: false,
+        });
+        let (playout, expires) = (at(1.0), at(1.0));
+        let part = FramePart { frame: 0, layer: 0, bytes: 100, playout, expires };
+        let sent = |source: &mut SimulatedSource, s| source.take(at(s), 1000).map(|r| r.length);
+        source.push_frame(at(0.0), part);
+        source.probe();
+        assert_eq!(sent(&mut source, 2.0), Some(0));
+        source.push_frame(at(0.0), part);
+        source.probe();
+        assert_eq!(sent(&mut source, 0.5), Some(100));
+        assert_eq!(sent(&mut source, 0.5), None, "the data were the probe");
     }
 }

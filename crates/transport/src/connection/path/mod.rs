@@ -239,6 +239,7 @@ impl Path {
         if self.sizes.on_timeout(oldest) || !may_be_long(self.datagram()) {
             self.sender.shorten_probe();
         }
+        payload.messages.expire(now);
         payload.ping |= self.sender.is_short_probe() || payload.is_empty();
     }
 
