@@ -50,7 +50,9 @@ const DESCRIPTOR: Descriptor = Descriptor {
             "ours: no feedback could measure it",
         ),
     ],
-    status: Status::Validated("layers and shares of receivers, by test and experiment s4-multicast"),
+    status: Status::Validated(
+        "layers and shares of receivers, by test and experiment s4-multicast",
+    ),
 };
 
 /// Parameters of a session that its receivers need.

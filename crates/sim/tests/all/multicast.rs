@@ -86,16 +86,17 @@ fn a_single_receiver_is_spared_what_it_has_not_joined() {
 /// receiver would leave layers for nothing.
 #[test]
 fn a_receiver_does_not_yield_to_a_queue_that_its_sender_fills() {
-    let links = vec![link("trunk", 10_000, 100), link("cable", 2000, 10)];
+    let links = vec![link("trunk", 10_000, 100), link("cable", 2000, 20)];
+    let source = |text| SourceSpec::read(&Spec::parse(text).unwrap()).unwrap();
+    let thin = "multicast(count=8,rate=180kbit/s,growth=1,rtt=60ms)";
     let beside_tcp = |protocol| {
-        let bulk = SourceSpec::read(&Spec::named("bulk")).unwrap();
-        let tcp = GroupSpec { source: bulk, ..group("tcp", "sack", &[1]) };
-        let r =
-            run(&spec(links.clone(), vec![group("one", protocol, &[0, 1]), tcp]), &mut |_| true);
-        shown(&r.unwrap(), 0)
+        let media = GroupSpec { source: source(thin), ..group("media", protocol, &[0, 1]) };
+        let tcp = GroupSpec { source: source("bulk"), ..group("tcp", "sack", &[0, 1]) };
+        let r = run(&spec(links.clone(), vec![media, tcp]), &mut |_| true).unwrap();
+        shown(&r, 0)
     };
     let (layers, frozen) = beside_tcp("tear");
-    assert!(layers > 1.5 && frozen < 0.05, "{layers} {frozen}");
+    assert!(layers > 2.5 && frozen < 0.05, "half of the link carries five: {layers} {frozen}");
     assert_eq!((layers, frozen), beside_tcp("tear(yield=off)"));
 }
 
