@@ -110,6 +110,22 @@ fn a_path_that_has_acknowledged_is_probed_every_two_seconds_by_short_packets() {
     }
 }
 
+/// A message that has expired when its turn comes is no probe.
+#[test]
+fn a_path_is_probed_while_only_expired_messages_wait() {
+    let mut pair = Pair::new(&config("tear-reliable"), Net::good(), 1);
+    pair.transfer(Side::Client, 300_000, 10.0).unwrap();
+    let (begin, sent) = (pair.now, pair.log.len());
+    pair.outage_until = begin + Duration::from_secs(40);
+    for _ in 0..40 {
+        pair.client.send_message(pair.now, &[1; 500], Duration::from_millis(100)).unwrap();
+        pair.run_for(1.0);
+    }
+    let late = pair.log[sent..].iter().filter(|l| l.0.since(begin).as_secs_f64() > 20.0);
+    let probes = late.filter(|l| l.1 == Side::Client).count();
+    assert!((8..=40).contains(&probes), "{probes} in twenty seconds");
+}
+
 /// A path that never acknowledged a packet is backed off from as in RFC 9002, because its address may be a victim's.
 #[test]
 fn a_path_that_never_acknowledged_is_probed_ever_more_seldom() {
