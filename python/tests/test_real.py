@@ -91,6 +91,14 @@ def transfer(name, megabytes=4):
             return received
 
 
+def transfer_until(name, is_enough):
+    """Repeats transfers, up to 100: one takes milliseconds, in which a busy machine may not run the class."""
+    for _ in range(100):
+        assert transfer(name) == 4 << 20
+        if is_enough():
+            break
+
+
 def test_a_controller_in_python_drives_the_kernels_tcp():
     """Protects use in the kernel: a connection calls the class at its acknowledgements."""
     acks = []
@@ -101,20 +109,22 @@ def test_a_controller_in_python_drives_the_kernels_tcp():
             super().on_ack(ack)
 
     with in_kernel(Asked) as name:
-        assert transfer(name) == 4 << 20
+        transfer_until(name, lambda: len(acks) > 10)
     assert len(acks) > 10
     assert all(0 <= rtt < 1 for rtt in acks)
 
 
 def test_what_raises_in_the_kernels_agent_is_raised_at_the_end():
     """Protects a connection from its controller's error, which is raised at the end."""
+    acks = []
 
     class Breaks(Gentle):
         def on_ack(self, ack):
+            acks.append(ack.rtt)
             raise RuntimeError("enough")
 
     with (
         pytest.raises(narrows.ControllerError, match="'Breaks' raised in on_ack"),
         in_kernel(Breaks) as name,
     ):
-        assert transfer(name) == 4 << 20
+        transfer_until(name, lambda: acks)

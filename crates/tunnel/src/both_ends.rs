@@ -262,6 +262,16 @@ pub(crate) async fn listening() -> (TcpListener, SocketAddr) {
     (listener, at)
 }
 
+/// A port of TCP and UDP. A UDP port of another test may have the number of a free TCP port, so several are tried.
+pub(crate) async fn listening_over_both() -> (TcpListener, tokio::net::UdpSocket, SocketAddr) {
+    loop {
+        let (listener, at) = listening().await;
+        if let Ok(udp) = tokio::net::UdpSocket::bind(at).await {
+            return (listener, udp, at);
+        }
+    }
+}
+
 pub(crate) fn config_of_client() -> ConnectionConfig {
     crate::connection::for_tunnel(config(), 0).unwrap()
 }

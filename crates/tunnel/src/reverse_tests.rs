@@ -1,20 +1,27 @@
 //! Reverse forwarding and the standard streams, with both ends in one process.
 
-use crate::both_ends::{Far, echo, far, listening, permissions, target};
+use crate::both_ends::{Far, echo, far, permissions, target};
 use crate::forward::Forward;
 use crate::limits::ClientLimits;
 use crate::permissions::Permissions;
 use crate::request::TunnelRequest;
 use crate::{reverse, stdio};
 use narrows_peers::{ErrorKind, Identity};
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Duration, sleep};
 
-/// A port that is free at present.
-async fn free() -> SocketAddr {
-    listening().await.1
+/// A port that is free, below those which systems give to sockets that ask for none: another test that runs at the same
+/// time does not get it, and no connection to it is its own other end.
+fn free() -> SocketAddr {
+    loop {
+        let port = 10_000 + (RandomState::new().hash_one(()) % 20_000) as u16;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return ([127, 0, 0, 1], port).into();
+        }
+    }
 }
 
 fn with_reverse(clients: &[&Identity], at: &[SocketAddr]) -> Permissions {
@@ -53,7 +60,7 @@ async fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_of_the_near_side_is_reached_at_a_port_of_the_far_side() {
-    let (at, to) = (free().await, target(echo).await);
+    let (at, to) = (free(), target(echo).await);
     let far = far_reverse(&[at]);
     let (near, _) = far.near();
     let forwards = [forward(at, to)];
@@ -79,7 +86,7 @@ async fn a_service_of_the_near_side_is_reached_at_a_port_of_the_far_side() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_port_is_opened_unless_the_server_lists_it() {
-    let (listed, other) = (free().await, free().await);
+    let (listed, other) = (free(), free());
     let far = far_reverse(&[listed]);
     let (near, _) = far.near();
     let e = reverse::run(&near, &[forward(other, listed)]).await.unwrap_err();
@@ -90,7 +97,7 @@ async fn no_port_is_opened_unless_the_server_lists_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_stays_with_its_client() {
-    let (at, to) = (free().await, target(echo).await);
+    let (at, to) = (free(), target(echo).await);
     let far = far_reverse(&[at]);
     let other = Identity::generate().unwrap();
     far.set_permissions(with_reverse(&[&far.client, &other], &[at])).unwrap();

@@ -1,6 +1,6 @@
 //! A path between a near side and a server, for tests: UDP can be blocked and readdressed; TCP is optional.
 
-use crate::both_ends::Far;
+use crate::both_ends::{Far, listening_over_both};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -19,10 +19,9 @@ pub(crate) struct TestPath {
 impl TestPath {
     /// A path to this server; TCP is answered only `with_tcp`.
     pub(crate) async fn to(far: &Far, with_tcp: bool) -> TestPath {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let at = listener.local_addr().unwrap();
+        let (listener, front, at) = listening_over_both().await;
         let (inside, is_cut) = (far.at, Arc::new(AtomicBool::new(false)));
-        let (moved, front) = (Arc::new(Notify::new()), UdpSocket::bind(at).await.unwrap());
+        let moved = Arc::new(Notify::new());
         if with_tcp {
             tokio::spawn(carry_tcp(listener, inside));
         }

@@ -299,9 +299,8 @@ async fn silent_tcp_connections_keep_no_client_out() {
         silent.push(tcp);
     }
     assert!(!matches!(silent[0].read(&mut [0]).await, Ok(1..)), "the oldest gave way");
-    let (listener, at) = listening().await;
+    let (listener, _no_udp, at) = listening_over_both().await;
     tokio::spawn(crate::test_path::carry_tcp(listener, far.at));
-    let _no_udp = std::net::UdpSocket::bind(at).unwrap();
     let patience = narrows_base::Duration::from_millis(300);
     let (tunnel, _) = far.near_as(Near { patience, ..Near::at(at) });
     let opened = tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await;
@@ -365,11 +364,10 @@ async fn datagrams_beyond_a_clients_rate_are_lost() {
 async fn where_udp_does_not_pass_tcp_carries_the_same() {
     let (target, udp) = (target(twice).await, udp_target().await);
     let far = far(&[&target.to_string(), &udp.to_string()]);
-    let (listener, at) = listening().await;
+    // The UDP port is silent, as a firewall is: a closed port would cause an ICMP error.
+    let (listener, _silent, at) = listening_over_both().await;
     let inside = far.at;
     tokio::spawn(crate::test_path::carry_tcp(listener, inside));
-    // Silent, as a firewall is: a closed port would cause an ICMP error.
-    let _silent = std::net::UdpSocket::bind(at).unwrap();
     let (tunnel, told) =
         far.near_as(Near { patience: narrows_base::Duration::from_millis(300), ..Near::at(at) });
     let (_link, (mut send, mut receive)) =
