@@ -6,7 +6,7 @@ use narrows_link::queue::{self, Discipline, QueueObserver, QueuedPacket};
 use narrows_link::{LinkConfig, QueueConfig};
 use narrows_net::ip_packet::{IpPacket, mark};
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 
 /// Bounds of CoDel's interval, which is the RTT; the target is a twentieth of it (RFC 8289 sections 4.3 and 4.4).
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -16,12 +16,19 @@ const TARGET_SHARE: f64 = 0.05;
 const LIMIT: u32 = 1000;
 const FLOWS: u32 = 256;
 
+/// Assigns flows to queues, by a key that nobody outside knows. Two flows share a queue in one case of [`FLOWS`]; in tests
+/// it is the same in each run.
+#[cfg(not(test))]
+type FlowHasher = std::hash::RandomState;
+#[cfg(test)]
+type FlowHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+
 /// FQ-CoDel with the bytes of the waiting packets.
 pub(super) struct PacketQueue {
     discipline: Box<dyn Discipline>,
     packets: HashMap<u32, Vec<u8>>,
     next: u32,
-    hasher: RandomState,
+    hasher: FlowHasher,
 }
 
 /// Removes the bytes of dropped packets.
@@ -51,7 +58,7 @@ impl PacketQueue {
             discipline,
             packets: HashMap::new(),
             next: 0,
-            hasher: RandomState::new(),
+            hasher: FlowHasher::default(),
         })
     }
 
@@ -119,26 +126,25 @@ mod tests {
         queue.push(at(ms), &IpPacket::read(bytes).unwrap(), bytes);
     }
 
-    /// A flow that sends 10% more than the path's capacity for twenty seconds, and three that send ten packets a second
-    /// each. Returns the longest wait in the second half of the first and of the best of the three (each shares the
-    /// place of the first in one queue of 256), the number of received packets, and that of marked ones.
+    /// A flow that sends 10% more than the path's capacity for twenty seconds, and one that sends ten packets a second.
+    /// Returns the longest wait of each in the second half, the number of received packets, and that of marked ones.
     fn run(ecn: u8) -> (u64, u64, u64, u64) {
         let mut queue = PacketQueue::new(Duration::from_millis(50)).unwrap();
-        let (mut longest, mut came, mut marked) = ([0; 5], 0, 0);
+        let (mut bulk, mut sparse, mut came, mut marked) = (0, 0, 0, 0);
         for ms in 0..20_000 {
             push(&mut queue, ms, &sent(1, ms, ecn));
             if ms % 10 == 0 {
                 push(&mut queue, ms, &sent(1, ms, ecn));
             }
-            if ms % 25 == 0 && ms % 100 > 0 {
-                push(&mut queue, ms, &sent(1 + (ms % 100 / 25) as u16, ms, ecn));
+            if ms % 100 == 50 {
+                push(&mut queue, ms, &sent(2, ms, ecn));
             }
             let Some(bytes) = queue.pop(at(ms), Duration::from_millis(500)) else { continue };
             let (port, then, field) = left(&bytes);
             came += 1;
             marked += u64::from(field == 3);
             if ms > 10_000 {
-                let longest = &mut longest[usize::from(port)];
+                let longest = if port == 1 { &mut bulk } else { &mut sparse };
                 *longest = (*longest).max(ms - then);
             }
         }
@@ -146,8 +152,7 @@ mod tests {
             queue.packets.len() == queue.discipline.waiting(),
             "nothing is kept of what was dropped"
         );
-        let sparse = longest[2..].iter().min().copied().unwrap();
-        (longest[1], sparse, came, marked)
+        (bulk, sparse, came, marked)
     }
 
     /// Without queue management it would wait for half a second, after which packets are dropped.
