@@ -245,7 +245,8 @@ fn sshd(folder: &Path) -> Option<(Process, u16)> {
     Some((sshd, port))
 }
 
-/// A server that sends an ssh banner, reads the client's banner and closes.
+/// A server that sends an ssh banner, reads the client's banner, answers by a packet of an invalid length and closes. The
+/// packet ends ssh: netcat does not end when its server closes.
 fn ssh_stub() -> (std::sync::mpsc::Receiver<String>, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -254,7 +255,8 @@ fn ssh_stub() -> (std::sync::mpsc::Receiver<String>, u16) {
         for mut tcp in listener.incoming().map_while(Result::ok) {
             let mut banner = String::new();
             let _ = tcp.write_all(b"SSH-2.0-stub\r\n");
-            let _ = BufReader::new(tcp).read_line(&mut banner);
+            let _ = BufReader::new(&tcp).read_line(&mut banner);
+            let _ = tcp.write_all(&[0xff; 64]);
             let _ = tell.send(banner);
         }
     });
