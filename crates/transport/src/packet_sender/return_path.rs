@@ -5,12 +5,14 @@
 //! window.
 //!
 //! An RTT minus the [forward delay](super::forward_delay) is the return path's delay plus a constant. A queue is
-//! assumed there if even the smallest of a round trip exceeds the smallest ever by a 16th of the base RTT. That must
-//! hold for two round trips in a row, or for one with many reports. It may be a queue of our own reports on a slow
-//! return path, or of cross traffic. The present report rate is then the most that the return path carries, so a
-//! spacing thirteen times as long leaves the reports a tenth of it. While reports still arrive at less than half of the
-//! requested spacing, it does not grow further. One report per base RTT is always allowed. After some time without such
-//! a queue the spacing is halved each second; this time doubles whenever the queue comes back.
+//! assumed there if even the smallest of a round trip exceeds the smallest ever by a 16th of the base RTT, and its
+//! reports do not arrive in bunches: jitter delays many reports to the same moment, while a queue lets one after
+//! another through. That must hold for two round trips in a row, or for one with many reports. It may be a queue of
+//! our own reports on a slow return path, or of cross traffic. The present report rate is then the most that the
+//! return path carries, so a spacing thirteen times as long leaves the reports a tenth of it. While reports still
+//! arrive at less than half of the requested spacing, it does not grow further. One report per base RTT is always
+//! allowed. After some time without such a queue the spacing is halved each second; this time doubles whenever the
+//! queue comes back.
 //!
 //! If the queue is full of cross traffic (most often the acknowledgements of TCP downloads), it drops most reports, and
 //! a sparse sequence of reports may be lost completely. This is assumed if less than one report per base RTT arrives,
@@ -46,6 +48,10 @@ const HOLD: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const EASE_STEP: Duration = Duration::from_secs(1);
 /// Default number of reports per base RTT.
 const USUAL_REPORTS: u64 = 32;
+/// If one of this many reports comes within a `PARTS`th of the mean interval after another, the return path carries far
+/// more. With jitter in both directions two of three do, in a queue of reports none. On 240 networks with such jitter,
+/// 4 costs 0.009 +- 0.008 of the goodput, and 16 changes nothing.
+const BUNCHED: u64 = 8;
 /// If fewer than one of this many requested reports arrives, cross traffic is assumed to fill the return path.
 const MOST_LOST: u64 = 2;
 /// Packets per report if no spacing is requested.
@@ -65,6 +71,9 @@ pub(super) struct ReturnPath {
     current: i64,
     began: Time,
     reports: u64,
+    /// When the newest report came, and how many of this round trip came in a bunch.
+    newest: Time,
+    bunched: u64,
     /// Consecutive round trips with a queue.
     queued: u32,
     /// The requested spacing; zero without a request.
@@ -98,6 +107,8 @@ impl ReturnPath {
             current: i64::MAX,
             began: Time::ZERO,
             reports: 0,
+            newest: Time::ZERO,
+            bunched: 0,
             queued: 0,
             spacing: Duration::ZERO,
             before: Duration::ZERO,
@@ -177,6 +188,9 @@ impl ReturnPath {
         }
         self.current = self.current.min(back);
         self.reports += 1;
+        let gap = now.since(std::mem::replace(&mut self.newest, now));
+        let mean = Duration::from_nanos(now.since(self.began).as_nanos() / self.reports);
+        self.bunched += u64::from(gap.saturating_mul(PARTS) < mean);
         if back <= self.least(now) {
             self.least = Some((back, now));
         }
@@ -201,16 +215,18 @@ impl ReturnPath {
         let sent = next.saturating_sub(std::mem::replace(&mut self.first, next));
         let took = now.since(std::mem::replace(&mut self.began, now));
         let reports = std::mem::take(&mut self.reports);
+        let bunched = std::mem::take(&mut self.bunched);
         let queue = std::mem::replace(&mut self.current, i64::MAX).saturating_sub(self.least(now));
         if reports == 0 {
             return;
         }
         let apart = Duration::from_nanos(took.as_nanos() / reports);
-        let most = base.mul_f64(QUEUE_SHARE).max(MIN_QUEUE);
+        let most = base.mul_f64(QUEUE_SHARE).max(MIN_QUEUE).as_nanos();
+        let is_queue = queue > i64::try_from(most).unwrap_or(i64::MAX);
         if self.presses && self.is_crowded(base, apart, (reports, sent)) {
             self.ease_at = now + self.hold;
             self.press(base, apart);
-        } else if queue > i64::try_from(most.as_nanos()).unwrap_or(i64::MAX) {
+        } else if is_queue && BUNCHED * bunched < reports {
             self.queued += 1;
             self.ease_at = now + self.hold;
             // With few reports there is little to gain.
@@ -345,6 +361,24 @@ mod tests {
             let mut way = ReturnPath::new();
             let all = spacings(&mut way, (0, 1000), Duration::from_micros(10), ms(0), drift);
             assert!(all.iter().all(|s| *s == Duration::ZERO), "{drift}");
+        }
+    }
+
+    /// Jitter that keeps the order delays most reports until the one before has passed. With a report per round trip
+    /// instead, a controller that measures delays would have a twentieth of the link.
+    #[test]
+    fn jitter_on_the_way_back_is_no_queue() {
+        let (mut way, mut came, mut round) = (ReturnPath::new(), Time::ZERO, Time::ZERO);
+        for n in 0u64..20_000 {
+            let sent = Time::ZERO + Duration::from_micros(500 * n);
+            let jitter = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            came = came.max(sent + ms(20).mul_f64(jitter as f64 / (1u64 << 24) as f64));
+            let is_start = came >= round;
+            if is_start {
+                round = came + BASE;
+            }
+            way.on_report(came, (BASE + came.since(sent), BASE), BASE, n, is_start);
+            assert_eq!(way.spacing(), Duration::ZERO, "after {n} reports");
         }
     }
 
