@@ -349,3 +349,19 @@ fn others_acknowledgements_leave_it_a_part_of_a_thin_return_path() {
         assert!(mean >= least, "{back} bit/s back: {mean:.3}");
     }
 }
+
+/// An upload fills the return path, so reports come late by many round trips. If a probe could send no more packets than
+/// arrive, the download would keep about the rate at which its startup ended, a third of the link.
+#[test]
+fn a_download_finds_its_rate_beside_an_upload() {
+    let net = Net { bps: 100e6, ms: 10.0, queue: 250_000, loss: "none", packet: 1500 };
+    let mut spec = spec(&net, &[("rrtp", 1), ("cubic", 1)], (0.0, 30.0), (0.0, 0.0), 1);
+    let mut way = LinkConfig::plain(Rate::from_bps_f64(5e6), Duration::from_millis(10));
+    way.queue = QueueConfig { limit: QueueLimit::Packets(200), aqm: None };
+    spec.links[1] = LinkSpec { name: "back".into(), config: way.into(), metered: true };
+    let upload = &mut spec.groups[1].flows[0];
+    std::mem::swap(&mut upload.forward, &mut upload.back);
+    let r = run(&spec, &mut |_| true).unwrap();
+    let share = r.groups[0].flows[0].goodput_bytes as f64 * 8.0 / 30.0 / net.bps;
+    assert!(share >= 0.5, "{share:.3}");
+}

@@ -31,6 +31,8 @@ const MIN_QUEUE: Duration = Duration::from_millis(2);
 const ROUNDS: u32 = 2;
 const MANY_REPORTS: u64 = 16;
 const SOME_REPORTS: u64 = 8;
+/// Gain of a probe (BBR; `UP` of rrtp).
+const PROBE: f64 = 1.25;
 /// A shorter waiting time is ignored.
 const MIN_WAIT_NANOS: i64 = 1_000_000;
 /// Gain of the mean waiting time (EWMA).
@@ -139,12 +141,14 @@ impl ReturnPath {
     pub fn wait(&self) -> Duration {
         Duration::from_secs_f64(self.wait)
     }
-    /// Estimated number of packets that have arrived while their report waits or is delayed on request.
+    /// Estimated number of packets that have arrived while their report waits or is delayed on request. They arrive at
+    /// the delivery rate or, if the sender paces faster (packets per second), at up to the rate of a probe. If they were
+    /// counted at the delivery rate alone, a probe could send no more than before.
     #[inline]
-    pub fn unreported(&self) -> f64 {
+    pub fn unreported(&self, paced: impl FnOnce() -> f64) -> f64 {
         let apart = self.crowded.unwrap_or(self.spacing).max(self.spacing);
         let late = self.wait + apart.as_secs_f64();
-        if late == 0.0 { 0.0 } else { self.rate * late }
+        if late == 0.0 { 0.0 } else { late * self.rate.max(paced().min(PROBE * self.rate)) }
     }
     /// The spacing to request, and whether packet `next` should carry the request.
     #[inline]
