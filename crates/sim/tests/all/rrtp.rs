@@ -2,9 +2,9 @@
 //! bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
 use crate::two_links::{self, network};
-use narrows_base::{Duration, Rate};
+use narrows_base::{Duration, Rate, Spec};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
-use narrows_sim::{LinkSpec, NetworkSpec, RunResult, run};
+use narrows_sim::{LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 
 #[derive(Clone, Copy)]
 struct Net {
@@ -364,4 +364,21 @@ fn a_download_finds_its_rate_beside_an_upload() {
     let r = run(&spec, &mut |_| true).unwrap();
     let share = r.groups[0].flows[0].goodput_bytes as f64 * 8.0 / 30.0 / net.bps;
     assert!(share >= 0.5, "{share:.3}");
+}
+
+/// A fifth of the packets is lost, and all of them in fades. A controller with a timer of its own may then have lost all
+/// that is in flight, probes included, with no window or rate left: the transfer must end all the same.
+#[test]
+fn a_transfer_ends_whatever_is_lost() {
+    let (bps, ms, loss) = (70e3, 200.0, "fade(bad=1s,good=20s) + 20%");
+    let net = Net { bps, ms, queue: 16_000, loss, packet: 576 };
+    for protocol in ["tear-reliable", "rrtp+tfrc", "rrtp+tfwc", "rrtp+rap", "rrtp"] {
+        for seed in 1..=150 {
+            let mut spec = spec(&net, &[(protocol, 1)], (0.0, 900.0), (0.0, 0.0), seed);
+            let size = Spec::parse("transfer(size=100kB)").unwrap();
+            spec.groups[0].source = SourceSpec::read(&size).unwrap();
+            let done = run(&spec, &mut |_| true).unwrap().groups[0].flows[0].done;
+            assert!(done.is_some(), "{protocol}, seed {seed}");
+        }
+    }
 }

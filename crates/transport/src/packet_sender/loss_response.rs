@@ -142,7 +142,10 @@ impl<P: Default> PacketSender<P> {
         } else {
             probe = true;
             self.counters.timeouts += 1;
-            let early = self.loss.is_probe_early(&self.ledger, &self.path);
+            // Such a probe carries no data. One that waits for the controller's own timer repeats them in any case: if
+            // the last data were lost, nothing else would.
+            let early =
+                !self.feed.keeps_own_timer() && self.loss.is_probe_early(&self.ledger, &self.path);
             // If the path has never acknowledged a packet, its address may be spoofed, so one probe is enough.
             let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
             let window = self.feed.send_limits().cwnd;

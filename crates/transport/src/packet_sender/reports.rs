@@ -154,9 +154,8 @@ impl<P: Default> PacketSender<P> {
         // Read for each report, because the controller may have been replaced.
         self.return_path.set_presses(!self.feed.keeps_own_timer());
         let wait = self.return_path.on_report(now, delays, base, next, is_start);
-        let paced = || {
-            self.pacing_rate().map_or(0.0, |r| r.as_bps() as f64 / self.feed.full_bits())
-        };
+        let paced =
+            || self.pacing_rate().map_or(0.0, |r| r.as_bps() as f64 / self.feed.full_bits());
         let unreported = self.return_path.unreported(paced);
         self.feed.on_unreported(self.return_path.wait(), unreported);
         self.loss.on_spacing(self.return_path.longest_spacing());
