@@ -127,8 +127,10 @@ impl Pacer {
     pub fn on_sent(&mut self, now: Time, bytes: u32, feed: &CcFeed, progress: PacingInputs) {
         let credit = self.credit_for(bytes, feed, progress);
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
-        // A probe leaves before it is due, by hours if the window is zero: pacing begins anew with it.
-        self.paced = Some((self.due.clamp(earliest, now), f64::from(bytes) * 8.0));
+        // A probe leaves before it is due, by hours if the window is zero: then pacing begins anew with it.
+        let is_zero = || self.rate(feed, progress).is_some_and(|rate| rate.as_bps() == 0);
+        let due = if self.due > now && is_zero() { now } else { self.due };
+        self.paced = Some((due.max(earliest), f64::from(bytes) * 8.0));
     }
     /// The lateness that may be made up for. If packets are far apart it is less than one interval, since small buffers
     /// of slow links drop the second of two packets in a row.
