@@ -142,8 +142,8 @@ impl<P: Default> PacketSender<P> {
         } else {
             probe = true;
             self.counters.timeouts += 1;
-            // Such a probe carries no data. One that waits for the controller's own timer repeats them in any case: if
-            // the last data were lost, nothing else would.
+            // A probe before RFC 9002 permits one carries no data. A controller with a timer of its own is sent no such
+            // probe, so its data are repeated at every PTO: if all in flight were lost, nothing else would repeat them.
             let early =
                 !self.feed.keeps_own_timer() && self.loss.is_probe_early(&self.ledger, &self.path);
             // If the path has never acknowledged a packet, its address may be spoofed, so one probe is enough.

@@ -16,8 +16,8 @@ const TARGET_SHARE: f64 = 0.05;
 const LIMIT: u32 = 1000;
 const FLOWS: u32 = 256;
 
-/// Assigns flows to queues, by a key that nobody outside knows. Two flows share a queue in one case of [`FLOWS`]; in tests
-/// it is the same in each run.
+/// Assigns flows to queues by a secret key, so that a sender cannot choose the queue of another flow. In tests the key is
+/// fixed: of [`FLOWS`] keys one puts two given flows into the same queue.
 #[cfg(not(test))]
 type FlowHasher = std::hash::RandomState;
 #[cfg(test)]

@@ -54,7 +54,7 @@ Links: {}.\n\
 \n\
 Run `cargo build --release` in `tools/quinn-speed` with the same target folder, then `cargo xtask bench transport`\n\
 (`--runs N`, `--links`, `--protocols`; `--resume` continues after an interruption). Measured on {cores} cores, load {:.1} at\n\
-the beginning and {:.1} at the end, with several runs at once [within a budget](#in-real-time). A run whose relay was\n\
+the beginning and {:.1} at the end, with several runs at once [within a budget](#in-real-time). A run with its relay\n\
 late by more than {:.2} ms on average was repeated alone. If all of a row's runs stayed late, the row is marked.\n\
 \n\
 {METHOD}",

@@ -184,7 +184,7 @@ The others; simulated, then real:\n\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
 Run `cargo xtask sim-vs-real` (`--protocols`, `--links`, `--runs` select a part; `--resume` continues after an\n\
 interruption). Measured on {cores} cores at a mean load of {loads:.1} (these runs included), with several runs at once [within a\n\
-budget](benchmarks.md#in-real-time). A run whose relay was late by more than {:.2} ms on average was repeated alone; {late}\n\
+budget](benchmarks.md#in-real-time). A run with its relay late by more than {:.2} ms on average was repeated alone; {late}\n\
 runs stayed late and do not count.\n\
 \n\
 ",
