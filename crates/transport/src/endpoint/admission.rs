@@ -165,12 +165,18 @@ impl<C: ManagedConnection> Connections<C> {
             }
             self.counts.next.insert(scope, next);
         }
-        // Candidates that ended, or began to move data, since the scan do not give way.
+        // Candidates that ended, or began to move data, since the scan do not give way. The scan counts the bytes that
+        // the application had received when the last packet came: it may have received more since.
         while let Some(next) = self.counts.next.get_mut(&scope)
             && let Some(&(slot, handle)) = next.slots.last()
         {
             let s = self.table.get(slot).filter(|s| s.handle == handle);
-            let content = s.and_then(|s| s.content.as_ref());
+            let mut content = s.and_then(|s| s.content.as_mut());
+            if let Some(ConnectionState::Live(live)) = &mut content
+                && let Some(total) = live.guarded(|connection| connection.moved())
+            {
+                live.activity.on_total(now, total);
+            }
             if content.is_some_and(|c| may_give_way(now, c, next.kept_by)) {
                 return Vacancy::From(slot);
             }

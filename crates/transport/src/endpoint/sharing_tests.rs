@@ -182,8 +182,8 @@ fn who_gives_way_is_told() {
     assert!(matches!(ParsedPacket::read(&answer[0]), Ok(ParsedPacket::Reset { .. })));
 }
 
-/// If all places are taken by connections that move data, no connection gives way. A new client gets BUSY, retries, and
-/// gets the first place that becomes free.
+/// If all places are taken by connections that move data, no connection gives way, even if no packet has come since the
+/// application received the data. A new client gets BUSY, retries, and gets the first place that becomes free.
 #[test]
 fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
     let mut net = net(6, Clients::Any);
@@ -200,7 +200,6 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
                 let endpoint = net.at(SERVER);
                 endpoint.connection(*handle).unwrap().moved += 1000;
                 endpoint.connection(*handle).unwrap().idle_until = now + Duration::from_secs(30);
-                assert!(endpoint.facts(now, *handle).unwrap().moved > 0);
             }
             net.run_for(0.5);
         }
