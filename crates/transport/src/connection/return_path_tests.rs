@@ -22,13 +22,17 @@ fn upload(pair: &mut Pair, seconds: f64) -> (f64, f64) {
     (8.0 * came as f64 / seconds, 8.0 * bytes as f64 / seconds)
 }
 
+/// A report more for 16 gaps, whose packets would otherwise count as lost, is not part of the tenth.
 #[test]
 fn reports_take_a_tenth_of_a_thin_return_path_and_the_upload_fills_its_link() {
+    const MAX_REPORT_BYTES: f64 = 128.0;
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
         let net = Net { back: Some(Rate::from_bps(200_000)), queue: 50_000, ..Net::good() };
         let mut pair = Pair::new(&config(protocol), net, 1);
         let (goodput, reports) = upload(&mut pair, 6.0);
-        assert!(reports < 20_000.0, "{protocol}: {reports}");
+        let gaps = pair.client.path.sender.counters().lost as f64;
+        let more = gaps / 16.0 * MAX_REPORT_BYTES * 8.0 / 6.0;
+        assert!(reports < 20_000.0 + more, "{protocol}: {reports}, {more}");
         assert!(goodput > 0.85 * 20e6, "{protocol}: {goodput}");
     }
 }

@@ -69,12 +69,15 @@ pub(crate) struct AckPolicy {
     last: Time,
     /// The packet that revealed the last gap.
     hole: Option<u64>,
+    /// Gaps since the last report.
+    gaps: u32,
     /// Requested report spacing; zero without a request.
     spacing: Duration,
     /// When the last report was sent.
     reported: Time,
     /// Reports still to be repeated, and their spacing.
-    repeats: (u32, Duration),
+    repeats: u32,
+    repeat_spacing: Duration,
 }
 
 impl AckPolicy {
@@ -89,9 +92,11 @@ impl AckPolicy {
             due: Time::NEVER,
             last: Time::ZERO,
             hole: None,
+            gaps: 0,
             spacing: Duration::ZERO,
             reported: Time::ZERO,
-            repeats: (0, Duration::ZERO),
+            repeats: 0,
+            repeat_spacing: Duration::ZERO,
         }
     }
     /// Sets the smallest spacing of reports.
@@ -110,6 +115,7 @@ impl AckPolicy {
     pub fn on_number(&mut self, number: u64, expected: u64) {
         if number > expected {
             self.hole = Some(number);
+            self.gaps = self.gaps.saturating_add(1);
             self.hurry();
         }
     }
@@ -122,7 +128,7 @@ impl AckPolicy {
     /// report.
     #[inline]
     pub fn on_silence(&mut self, now: Time, rtt: Duration, lacks: impl FnOnce() -> bool) {
-        self.repeats.0 = 0;
+        self.repeats = 0;
         // A policy of one report per packet counts reports.
         if self.most == 1 {
             return;
@@ -130,7 +136,7 @@ impl AckPolicy {
         let silence = SILENCE.max(rtt.saturating_mul(2));
         if self.is_all_answered() && now.since(self.reported) >= silence && lacks() {
             let apart = if rtt == Duration::ZERO { SILENCE } else { rtt };
-            self.repeats = (REPEATS, apart.max(MAX_ACK_DELAY));
+            (self.repeats, self.repeat_spacing) = (REPEATS, apart.max(MAX_ACK_DELAY));
         }
     }
 
@@ -168,6 +174,15 @@ impl AckPolicy {
         }
     }
 
+    /// New gaps take half of a report's `runs`: it is due at once, whatever spacing was requested. Thus two reports list
+    /// each packet, and one of them may be lost. A packet that no report lists would count as lost.
+    #[inline]
+    pub fn on_gaps(&mut self, now: Time, runs: u32) {
+        if self.gaps >= runs.div_ceil(2) {
+            self.due = self.due.min(now);
+        }
+    }
+
     /// When a report must be sent, in a packet of its own if necessary.
     #[inline]
     pub fn due(&self) -> Time {
@@ -186,11 +201,10 @@ impl AckPolicy {
     /// A report was sent.
     #[inline]
     pub fn on_report_sent(&mut self, now: Time) {
-        (self.unanswered, self.due, self.reported) = (0, Time::NEVER, now);
-        let (left, apart) = &mut self.repeats;
-        if *left > 0 {
-            *left -= 1;
-            self.due = now + (*apart).max(self.spacing);
+        (self.unanswered, self.gaps, self.due, self.reported) = (0, 0, Time::NEVER, now);
+        if self.repeats > 0 {
+            self.repeats -= 1;
+            self.due = now + self.repeat_spacing.max(self.spacing);
         }
     }
 }
@@ -246,8 +260,8 @@ mod tests {
         assert_eq!(max_wait(Duration::from_micros(50), MAX_ACK_DELAY), MIN_DELAY);
     }
 
-    /// Times of reports in milliseconds, for packets that arrive every `gap` ms, every `hole`-th missing.
-    fn times(spacing: Duration, gap: u64, hole: u64) -> Vec<u64> {
+    /// Times of reports of `runs` in milliseconds, for packets that arrive every `gap` ms, every `hole`-th missing.
+    fn times(spacing: Duration, gap: u64, hole: u64, runs: u32) -> Vec<u64> {
         let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
         policy.on_spacing(spacing);
         let (mut times, mut expected) = (Vec::new(), 0);
@@ -258,6 +272,7 @@ mod tests {
                 policy.on_number(number, expected);
                 let wait = max_wait(Duration::from_millis(40), MAX_ACK_DELAY);
                 policy.on_ack_eliciting(now, number, expected, false, wait);
+                policy.on_gaps(now, runs);
                 expected = number + 1;
             }
             if policy.due() <= now {
@@ -271,16 +286,23 @@ mod tests {
 
     #[test]
     fn a_sender_that_asks_for_distance_gets_it_holes_or_not() {
-        for hole in [u64::MAX, 10] {
-            let spaced = times(Duration::from_millis(40), 1, hole);
+        let (asked, far) = (Duration::from_millis(40), u64::MAX);
+        for hole in [far, 10] {
+            let spaced = times(asked, 1, hole, 32);
             assert!(spaced.windows(2).all(|w| (40..=42).contains(&(w[1] - w[0]))), "{spaced:?}");
         }
-        assert!(times(Duration::ZERO, 1, 10).len() > 1000, "unasked, a hole is told at once");
+        assert!(times(Duration::ZERO, 1, 10, 32).len() > 1000, "unasked, a hole is told at once");
         // Packets that arrive further apart are acknowledged as usual.
-        assert_eq!(
-            times(Duration::from_millis(40), 100, u64::MAX),
-            times(Duration::ZERO, 100, u64::MAX)
-        );
+        assert_eq!(times(asked, 100, far, 32), times(Duration::ZERO, 100, far, 32));
+    }
+
+    /// Otherwise a sender would count packets as lost that have arrived, because no report lists them.
+    #[test]
+    fn more_holes_than_a_report_lists_do_not_wait_for_the_distance() {
+        for (runs, most) in [(6, 6), (7, 8), (32, 32)] {
+            let times = times(Duration::from_millis(40), 1, 2, runs);
+            assert!(times.windows(2).all(|w| w[1] - w[0] <= most), "{runs}: {times:?}");
+        }
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub struct PacketReceiver<R> {
     echoes: bool,
     /// The lowest packet that arrived late since the last report.
     late: Option<u64>,
+    /// Runs for which the last report had room.
+    max_runs: u32,
     marks: u64,
 }
 
@@ -110,6 +112,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
             echo: Echo { sent: Time::ZERO, came: Time::ZERO },
             echoes: false,
             late: None,
+            max_runs: u32::MAX,
             marks: 0,
         }
     }
@@ -200,6 +203,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         if p.ack_eliciting {
             let wait = max_wait(rtt, self.max_ack_delay);
             policy.on_ack_eliciting(now, number, place.expected, p.marked, wait);
+            policy.on_gaps(now, self.max_runs);
         }
     }
 
@@ -243,7 +247,9 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         max_runs: impl FnOnce(&Feedback) -> usize,
     ) -> Option<ReportFields> {
         let feedback = self.feedback.as_mut().map_or(Feedback::NONE, |f| f.feedback(now));
-        let highest = self.log.highest(self.late, max_runs(&feedback))?;
+        let max_runs = max_runs(&feedback);
+        self.max_runs = u32::try_from(max_runs).unwrap_or(u32::MAX);
+        let highest = self.log.highest(self.late, max_runs)?;
         Some(ReportFields { highest, echo: self.echo, marks: self.marks, feedback })
     }
     /// The runs, from `highest` downwards.
