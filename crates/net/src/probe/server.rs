@@ -23,12 +23,16 @@ pub fn answer(connection: Connection, gate: &ProbeGate) {
     };
     let handle = connection.clone();
     let spawned = std::thread::Builder::new().name("narrows-probe".into()).spawn(move || {
-        let _place = place;
         let stream = block_on_for(FIRST, connection.accept_bi());
-        let Some(Ok(stream)) = stream else { return connection.close(REFUSED, "no request came") };
+        let Some(Ok(stream)) = stream else {
+            drop(place);
+            return connection.close(REFUSED, "no request came");
+        };
         let mut answering = Answering::new(ProbePeer::new(connection, stream));
         let done = answering.run();
         let connection = &answering.peer.connection;
+        // First, because a client that sees the end may begin another probe.
+        drop(place);
         match done {
             // The client adds that it was refused.
             Err(ProbeError::Refused { reason }) => connection.close(REFUSED, &reason),

@@ -89,10 +89,10 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     .unwrap();
     assert!(matches!(refused, Some(Err(ProbeError::Busy { .. }))), "{refused:?}");
     let e = &probed.estimate;
-    // A busy machine adds milliseconds, and never removes any.
+    // A busy machine adds milliseconds, so trains take longer, and never removes any.
     assert!((0.029..0.060).contains(&e.base_rtt.value), "{:?}", e.base_rtt);
     for (way, truth) in [(&e.up, 5e6), (&e.down, 2e6)] {
-        assert!((0.7 * truth..1.15 * truth).contains(&way.rate.value), "{:?}", way.rate);
+        assert!((0.5 * truth..1.15 * truth).contains(&way.rate.value), "{:?}", way.rate);
     }
     let loss = e.up.loss.unwrap();
     assert!(loss.share.low < 0.035 && loss.share.high > 0.025, "{loss:?}");
