@@ -83,7 +83,7 @@ pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
     if t == "unlimited" {
         return Ok(QueueSize::Fixed(QueueLimit::Unlimited));
     }
-    if let Some(number) = t.strip_suffix("bdp") {
+    if let Some(number) = t.strip_suffix("bdp").or_else(|| t.strip_suffix("BDP")) {
         let factor = if number.is_empty() { Ok(1.0) } else { units::number(number, Unit::None) };
         return match factor {
             Ok(x) if (0.0..=1e9).contains(&x) => Ok(QueueSize::Bdp(x)),
@@ -102,7 +102,8 @@ pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
     if !t.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return Err(SpecError::new(format!("'{t}': {FORMS}")));
     }
-    let bytes = units::number(t, Unit::Bytes)?;
+    let bytes = units::number(t, Unit::Bytes)
+        .map_err(|_| SpecError::new(format!("'{t}' is no size; {FORMS}")))?;
     Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
 }
 

@@ -72,7 +72,7 @@ fn a_product_is_rate_times_base_rtt_rounded_up() {
     assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), either(30, 30_000));
     // Access and egress links count in both directions: 240 000 + 300 bits are more than 30 packets.
     assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), either(31, 30_038));
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), either(60, 60_000));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=2BDP"), either(60, 60_000));
     assert_eq!(limit("1.5Mbit/s,80ms"), either(30, 30_000));
     assert_eq!(limit("1.5Mbit/s,0s"), either(10, 0));
     assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), either(0, 0));
@@ -163,6 +163,7 @@ fn bad_links_get_one_line_that_says_what_would_be_right() {
         ("1.5Mbit/s,80ms,aqm=red(mim=5p)", "did you mean 'min'"),
         ("1.5Mbit/s,80ms,aqm=red(min=15p,max=5p)", "max must be above min"),
         ("1.5Mbit/s,80ms,aqm=codel(target=5)", "no unit"),
+        ("1.5Mbit/s,80ms,queue=2bpd", "1bdp"),
         ("1.5Mbit/s,80ms,reverse-aqm=piee", "did you mean 'pie'"),
         ("1.5Mbit/s,80ms,trace=/no/such/file", "no such file"),
         ("1.5Mbit/s,80ms,access=10Mbit/s", "RATE/DELAY"),
