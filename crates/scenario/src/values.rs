@@ -102,8 +102,7 @@ pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
     if !t.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return Err(SpecError::new(format!("'{t}': {FORMS}")));
     }
-    let bytes = units::number(t, Unit::Bytes)
-        .map_err(|_| SpecError::new(format!("'{t}' is no size; {FORMS}")))?;
+    let bytes = units::number(t, Unit::Bytes)?;
     Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
 }
 

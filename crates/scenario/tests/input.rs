@@ -163,7 +163,6 @@ fn bad_links_get_one_line_that_says_what_would_be_right() {
         ("1.5Mbit/s,80ms,aqm=red(mim=5p)", "did you mean 'min'"),
         ("1.5Mbit/s,80ms,aqm=red(min=15p,max=5p)", "max must be above min"),
         ("1.5Mbit/s,80ms,aqm=codel(target=5)", "no unit"),
-        ("1.5Mbit/s,80ms,queue=2bpd", "1bdp"),
         ("1.5Mbit/s,80ms,reverse-aqm=piee", "did you mean 'pie'"),
         ("1.5Mbit/s,80ms,trace=/no/such/file", "no such file"),
         ("1.5Mbit/s,80ms,access=10Mbit/s", "RATE/DELAY"),

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Lateness in one case of a hundred above which an attempt does not count.
 const LATE_S: f64 = 5e-3;
+/// The same for the worst case: 10 Mbit/s fill a quarter of the queue in that time, and rrtp+bbr keeps a higher rate.
+const STALL_S: f64 = 10e-3;
 /// The test fails after this many consecutive valid attempts that disagree.
 const DISAGREE: u32 = 3;
 const ATTEMPTS: u32 = 8;
@@ -38,12 +40,13 @@ impl Watch {
         Watch { stop, thread }
     }
 
-    /// Lateness in one case of a hundred, in seconds.
-    fn p99_s(self) -> f64 {
+    /// Lateness in one case of a hundred and in the worst, in seconds.
+    fn late_s(self) -> (f64, f64) {
         self.stop.store(true, Ordering::Relaxed);
         let mut late = self.thread.join().unwrap();
         late.sort_unstable_by(f64::total_cmp);
-        late.get(late.len() * 99 / 100).copied().unwrap_or(f64::INFINITY)
+        let at = |place: Option<&f64>| place.copied().unwrap_or(f64::INFINITY);
+        (at(late.get(late.len() * 99 / 100)), at(late.last()))
     }
 }
 
@@ -72,9 +75,10 @@ fn real_sockets_do_what_the_simulation_says() {
     for _ in 0..ATTEMPTS {
         let watch = Watch::start();
         let (real, late) = transfer.real(1).unwrap();
-        let worst = watch.p99_s().max(late.p99_s);
-        if worst > LATE_S {
-            eprintln!("not counted: something woke up late by {:.1} ms", worst * 1e3);
+        let (often, stall) = watch.late_s();
+        if often.max(late.p99_s) > LATE_S || stall > STALL_S {
+            let (often, stall) = (1e3 * often.max(late.p99_s), 1e3 * stall);
+            eprintln!("not counted: late by {often:.1} ms in 1%, by {stall:.1} ms once");
             continue;
         }
         match differs(&sim, &real, late.p99_s) {
