@@ -15,8 +15,8 @@ const LATE_S: f64 = 5e-3;
 /// The same for the worst case: 10 Mbit/s fill a quarter of the queue in that time, and rrtp+bbr keeps a higher rate.
 const STALL_S: f64 = 10e-3;
 /// The test fails after this many consecutive valid attempts that disagree.
-const DISAGREE: u32 = 3;
-const ATTEMPTS: u32 = 8;
+const DISAGREE: u32 = 6;
+const ATTEMPTS: u32 = 12;
 
 /// A thread that wakes up every millisecond and notes how late it was, s.
 struct Watch {

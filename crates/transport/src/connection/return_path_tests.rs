@@ -22,7 +22,7 @@ fn upload(pair: &mut Pair, seconds: f64) -> (f64, f64) {
     (8.0 * came as f64 / seconds, 8.0 * bytes as f64 / seconds)
 }
 
-/// A report more for 16 gaps, whose packets would otherwise count as lost, is not part of the tenth.
+/// For every 16 gaps one more report is permitted: without it, packets that arrived would count as lost.
 #[test]
 fn reports_take_a_tenth_of_a_thin_return_path_and_the_upload_fills_its_link() {
     const MAX_REPORT_BYTES: f64 = 128.0;
