@@ -226,7 +226,7 @@ impl Sealer {
         self.confirmed |= self.sealed > 0 && number >= self.first && number < self.from;
     }
 
-    /// Moves to the next key, if the peer has acknowledged a packet under this one and a replay window of numbers has
+    /// Moves to the next key, if the peer has acknowledged a packet under this one and [`WINDOW`] numbers have
     /// passed since the last update; returns whether it did. Otherwise the phase bit would be ambiguous: a late packet
     /// of the phase before the last has the same bit as a new one.
     pub fn update(&mut self) -> bool {
@@ -333,7 +333,7 @@ impl Opener {
             KeyPhase::Previous => {}
         }
         self.replay.mark(number);
-        // Packets below the window are never opened: the previous key is no longer needed.
+        // So late packets of the previous phase are not opened any more (docs/rrtp.md, Key update).
         if self.previous.is_some() && number >= self.first.saturating_add(WINDOW) {
             self.previous = None;
         }
