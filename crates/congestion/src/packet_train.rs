@@ -1,5 +1,5 @@
-//! The bottleneck's rate by the spacing of packets that left together: a packet pair (S3 section 3.2) of three packets or
-//! more, for `limd` and `rrtp-lasthop`.
+//! The bottleneck's rate by the spacing of packets that left together: a packet pair (S3 section 3.2) for `limd`, and three
+//! packets or more for `rrtp-lasthop`.
 //!
 //! Packets that left at one moment arrive as far apart as the slowest link needs for each. The same holds for packets that
 //! left a little apart, if they waited for each other: then they arrive at least twice as far apart as they left.
@@ -43,7 +43,7 @@ impl PacketTrain {
         }
     }
 
-    /// Bit/s of the slowest link; `None` if fewer packets than `enough` left together.
+    /// Bit/s of the slowest link; `None` if fewer packets than `enough`, two at least, left together.
     pub fn rate(&self, enough: usize) -> Option<f64> {
         (0..self.came.len()).find_map(|from| rate_of(self.came.get(from..)?, enough))
     }
@@ -57,7 +57,7 @@ fn rate_of(run: &[Came], enough: usize) -> Option<f64> {
     let after = run.iter().filter(|c| c.acked > first.acked);
     let queued = left <= TOGETHER || took >= left.mul_f64(2.0);
     let bytes: f64 = after.clone().map(|c| f64::from(c.bytes)).sum();
-    (run.len() >= enough && after.count() >= 2 && queued && took > Duration::ZERO)
+    (after.count() + 1 >= enough && queued && took > Duration::ZERO)
         .then(|| 8.0 * bytes / took.as_secs_f64())
 }
 
@@ -65,7 +65,7 @@ fn rate_of(run: &[Came], enough: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Packets of (sent, acknowledged) in microseconds, and bytes.
+    /// Packets of (sent, acknowledged) in microseconds, and bytes; three are enough.
     fn rate(packets: &[(u64, u64, u32)]) -> Option<f64> {
         let mut flight = PacketTrain::default();
         for (seq, &(sent, now, bytes)) in packets.iter().enumerate() {

@@ -107,8 +107,8 @@ const ABOVE: f64 = 1.1;
 const BELOW: f64 = 0.5;
 /// Epochs in which the rate stayed until a probe.
 const STEADY: u64 = 2;
-/// Packets of the first flight, from which the first rate is measured.
-const FIRST: f64 = 4.0;
+/// Packets of the first flight, from which the first rate is measured: the thesis's P1 and P2 (section 3.2).
+const FIRST: f64 = 2.0;
 /// Round trips without enough of it, after which a flight per round trip is the first rate.
 const FIRST_ROUNDS: u64 = 3;
 /// Packets per second: another packet in four seconds, so that feedback arrives again after an outage.
@@ -219,7 +219,7 @@ impl Limd {
     /// arrived.
     fn begin(&mut self) {
         let Some(base) = self.path.base() else { return };
-        if let Some(rate) = self.flight.rate(FIRST as usize - 1) {
+        if let Some(rate) = self.flight.rate(FIRST as usize) {
             self.known = rate / self.packet_bits;
             self.set(self.known);
         } else if self.path.rounds >= FIRST_ROUNDS {
