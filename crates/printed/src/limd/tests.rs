@@ -41,6 +41,19 @@ fn epoch(c: &mut dyn Controller, number: u64, ratio: f64) -> f64 {
     rate(c)
 }
 
+/// P1 and P2 of section 3.2 leave together and tell the rate by themselves: 1000 bytes in 8 ms.
+#[test]
+fn the_first_two_packets_tell_the_rate() {
+    let mut c = build_lasthop(&Settings::defaults(&[]), &Environment::default());
+    assert_eq!(c.send_limits().cwnd, 2.0);
+    for (seq, now) in [(0, at(100)), (1, at(108))] {
+        let (sent, bytes, lost, marked, radio) = (at(0), 1000, false, false, false);
+        c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
+        c.on_ack(&report(now, Feedback::default(), now.since(at(0))));
+    }
+    assert!((rate(&*c) - 125.0).abs() < 0.1, "{}", rate(&*c));
+}
+
 /// The RRTP thesis: factors .95, .90, .80, .60, .50 and .50, above the lower bound of half the given rate, which is
 /// halved when beta has reached .5.
 #[test]
