@@ -2,10 +2,10 @@
 
 use crate::experiment::Experiment;
 use crate::models;
-use crate::quantity::{NameList, Quantity};
+use crate::quantity::{Bin, NameList, Quantity};
 use crate::recorded;
 use crate::sample::{SampleSelector, SimulationSample};
-use crate::stat::{Stat, binned};
+use crate::stat::{Stat, binned, grown};
 use narrows_lab::measure;
 use narrows_sim::SeriesTable;
 
@@ -178,10 +178,11 @@ impl Quantity {
             sum.resize(column.len(), 0.0);
             sum.iter_mut().zip(column).for_each(|(s, v)| *s += v);
         }
-        match self.bin {
-            Some(width) => Some(binned(&time, &sum, width)),
-            None => Some((time, sum)),
-        }
+        Some(match self.bin {
+            Some(Bin::Mean(width)) => binned(&time, &sum, width),
+            Some(Bin::Growth { growth }) => grown(&time, &sum, growth),
+            None => (time, sum),
+        })
     }
 
     /// The model's value.

@@ -37,8 +37,8 @@ pub struct Quantity {
     pub to: Option<f64>,
     /// Level for the statistics that need one.
     pub level: Option<f64>,
-    /// Samples are first averaged over bins of this many seconds.
-    pub bin: Option<f64>,
+    /// Bins that take the place of samples.
+    pub bin: Option<Bin>,
     /// A column of the first table that is used in the place of time, such as packets acknowledged: `from`, `to` and a
     /// panel's axis are its values.
     pub along: Option<String>,
@@ -68,6 +68,19 @@ impl Quantity {
         let alone = self.scale.is_none() && self.over.is_none() && self.minus.is_none();
         self.measure.is_some() && self.stat.is_some() && alone
     }
+}
+
+/// Bins of so many seconds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Bin {
+    /// Means of the samples.
+    Mean(f64),
+    /// Growth of a count, per second.
+    Growth {
+        /// Length of a bin.
+        growth: f64,
+    },
 }
 
 /// One name or several.

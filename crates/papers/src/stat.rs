@@ -205,6 +205,20 @@ pub fn binned(time: &[f64], values: &[f64], width: f64) -> (Vec<f64>, Vec<f64>) 
     bins.into_iter().map(|(k, (sum, n))| ((k + 1) as f64 * width, sum / n)).unzip()
 }
 
+/// Growth of a count over bins of `width` seconds, per second; each bin is dated at its end. The first has none.
+pub fn grown(time: &[f64], values: &[f64], width: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut last: BTreeMap<u64, f64> = BTreeMap::new();
+    for (t, v) in time.iter().zip(values) {
+        if *t > 0.0 && v.is_finite() {
+            // A bin includes its end, as above.
+            last.insert((t / width - 1e-9).max(0.0) as u64, *v);
+        }
+    }
+    let ends: Vec<(f64, f64)> =
+        last.into_iter().map(|(k, v)| ((k + 1) as f64 * width, v)).collect();
+    ends.windows(2).map(|w| (w[1].0, (w[1].1 - w[0].1) / (w[1].0 - w[0].0))).unzip()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +245,13 @@ mod tests {
         let counts = [0.0, 1.0, 2.0, 2.0, 2.0, 9.0, 10.0];
         assert_eq!(of(Stat::Fastest, &counts, 2.0), 4.0, "8 within the last 2 s, and 7 before");
         assert!(of(Stat::Fastest, &counts, 7.0).is_nan());
+    }
+
+    #[test]
+    fn growth_is_a_difference_of_the_ends_of_bins() {
+        let time: Vec<f64> = (0..=8).map(|i| f64::from(i) * 0.5).collect();
+        let counts = [0.0, 1.0, 4.0, 4.0, 4.0, 5.0, 5.0, 9.0, 11.0];
+        assert_eq!(grown(&time, &counts, 1.0), (vec![2.0, 3.0, 4.0], vec![0.0, 1.0, 6.0]));
     }
 
     #[test]
