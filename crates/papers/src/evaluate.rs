@@ -2,7 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::models;
-use crate::quantity::{Bin, NameList, Quantity};
+use crate::quantity::{NameList, Quantity, TimeBins};
 use crate::recorded;
 use crate::sample::{SampleSelector, SimulationSample};
 use crate::stat::{Stat, binned, grown};
@@ -179,8 +179,8 @@ impl Quantity {
             sum.iter_mut().zip(column).for_each(|(s, v)| *s += v);
         }
         Some(match self.bin {
-            Some(Bin::Mean(width)) => binned(&time, &sum, width),
-            Some(Bin::Growth { growth }) => grown(&time, &sum, growth),
+            Some(TimeBins::Mean(width)) => binned(&time, &sum, width),
+            Some(TimeBins::Growth { growth }) => grown(&time, &sum, growth),
             None => (time, sum),
         })
     }

@@ -38,7 +38,7 @@ pub struct Quantity {
     /// Level for the statistics that need one.
     pub level: Option<f64>,
     /// Bins that take the place of samples.
-    pub bin: Option<Bin>,
+    pub bin: Option<TimeBins>,
     /// A column of the first table that is used in the place of time, such as packets acknowledged: `from`, `to` and a
     /// panel's axis are its values.
     pub along: Option<String>,
@@ -73,7 +73,7 @@ impl Quantity {
 /// Bins of so many seconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-pub enum Bin {
+pub enum TimeBins {
     /// Means of the samples.
     Mean(f64),
     /// Growth of a count, per second.
