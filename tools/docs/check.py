@@ -1,5 +1,6 @@
-"""Checks the pages: every relative link leads to a file and a heading, every page is in docs/SUMMARY.md, and every
-option that a shell block gives to `narrows` is in that command's help.
+"""Checks the pages: fences come in pairs, a page has one first-level heading and no row outside a table, every relative
+link leads to a file and a heading, every page is in docs/SUMMARY.md, and every option that a shell block gives to
+`narrows` is in that command's help.
 
     python3 tools/docs/check.py [NARROWS]
 
@@ -15,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "python/README.md", ROOT / "experiments/README.md"]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
+MARK = re.compile(r"^\s*```(\w*)")
+HEAD = re.compile(r"^\s*\|[-:| ]+\|$")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 OPTION = re.compile(r"(?<!\S)(--[a-z][a-z-]+)")
 COMMAND = re.compile(r"(?:^|(?<=[$;|&] )|(?<=-- )|(?<=sudo ))narrows ")
@@ -44,6 +47,38 @@ def broken_links(page):
             yield f"no file {link}"
         elif anchor and target.suffix == ".md" and anchor not in anchors(target.resolve()):
             yield f"no heading {link}"
+
+
+def broken_structure(page):
+    """Faults of a page's blocks: a fence without its end, or opened twice; headings of the first level; rows without a
+    table's head."""
+    opened = None
+    titles = 0
+    in_table = False
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        if fence := MARK.match(line):
+            if opened is None:
+                opened = number
+            elif fence[1]:
+                yield f"line {number}: a fence begins within that of line {opened}"
+                opened = number
+            else:
+                opened = None
+            continue
+        if opened is not None:
+            continue
+        titles += line.startswith("# ")
+        if not line.lstrip().startswith("|"):
+            in_table = False
+        elif not in_table:
+            in_table = True
+            if not HEAD.match("".join(lines[number : number + 1])):
+                yield f"line {number}: a row without a table's head"
+    if opened is not None:
+        yield f"line {opened}: a fence without an end"
+    if titles != 1 and page.name != "SUMMARY.md":
+        yield f"{titles} headings of the first level"
 
 
 @cache
@@ -77,7 +112,7 @@ def main():
     narrows = sys.argv[1] if len(sys.argv) > 1 else None
     faults = []
     for page in PAGES:
-        found = list(broken_links(page))
+        found = [*broken_structure(page), *broken_links(page)]
         if narrows:
             found += unknown_options(page, narrows)
         faults += [f"{page.relative_to(ROOT)}: {fault}" for fault in found]
@@ -87,7 +122,7 @@ def main():
             faults.append(f"{page.name} is not in docs/SUMMARY.md")
     # The site makes its first page of the top folder's README.
     faults = [fault for fault in faults if fault != "docs/SUMMARY.md: no file README.md"]
-    print("\n".join(faults) or f"{len(PAGES)} pages: links{' and options' if narrows else ''} are right")
+    print("\n".join(faults) or f"{len(PAGES)} pages: blocks{', links and options' if narrows else ' and links'} are right")
     return 1 if faults else 0
 
 
