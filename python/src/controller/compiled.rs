@@ -185,18 +185,21 @@ mod call {
     /// `address` must be that of a C function `int64 (state *, const E *)`, compiled for this layout of `state` and
     /// for the layout of `E` that [`layouts`](super::layouts) returns.
     pub unsafe fn on_event<E>(address: usize, state: &mut [u64], event: &E) -> bool {
+        // SAFETY: the caller guarantees that a function of this type is at the address.
         let f: extern "C" fn(*mut u64, *const E) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), event) != 0
     }
     /// # Safety
     /// As [`on_event`], with a time.
     pub unsafe fn on_tick(address: usize, state: &mut [u64], now: f64) -> bool {
+        // SAFETY: the caller guarantees that a function of this type is at the address.
         let f: extern "C" fn(*mut u64, f64) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), now) != 0
     }
     /// # Safety
     /// `address` must be that of a C function `double (state *)`, compiled for this layout of `state`.
     pub unsafe fn next_tick(address: usize, state: &mut [u64]) -> f64 {
+        // SAFETY: the caller guarantees that a function of this type is at the address.
         let f: extern "C" fn(*mut u64) -> f64 = unsafe { transmute(address) };
         f(state.as_mut_ptr())
     }
