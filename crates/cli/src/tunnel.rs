@@ -433,7 +433,13 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
         let lines = open.iter().map(|(at, to)| format!("  {at} leads to {to}\n"));
         shown_ready(&format!("Tunnel\n{}", lines.collect::<String>()))
     };
-    let look = || daemon::reload(&log, daemon::nothing_to_reload);
+    // ssh sends SIGHUP to its ProxyCommand at the end of a session; the end of its input ends the command.
+    let is_proxy_command = a.stdio.is_some();
+    let look = || {
+        if !is_proxy_command {
+            daemon::reload(&log, daemon::nothing_to_reload);
+        }
+    };
     let done = blocking::connect(options, entrances, ready, look, &STOP);
     daemon::stopping();
     recording.finish(done.map_err(Failure::from))

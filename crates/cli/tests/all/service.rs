@@ -107,6 +107,39 @@ fn a_tunnel_takes_new_clients_and_targets_and_its_connections_go_on() {
     assert_eq!(terminate(server), Some(0));
 }
 
+/// As ssh does with its ProxyCommand at the end of a session.
+#[test]
+fn stdio_session_with_sighup_ends_without_a_line() {
+    let [far, near, _] = homes();
+    let target = format!("127.0.0.1:{}", echo());
+    std::fs::write(far.path().join("clients"), key(near.path())).unwrap();
+    let serve = ["tunnel", "serve", "--listen", "127.0.0.1:0", "--clients", "clients"];
+    let (_server, url) =
+        start(far.path(), &[&serve[..], &["--allow", &target]].concat(), "rrtp://");
+    let mut session = narrows(near.path())
+        .args(["tunnel", "connect", &url, "--stdio", &target])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map(Process)
+        .unwrap();
+    let mut input = session.stdin.take().unwrap();
+    let mut output = session.stdout.take().unwrap();
+    for _ in 0..2 {
+        input.write_all(b"1234").unwrap();
+        output.read_exact(&mut [0; 4]).unwrap();
+        session.signal("HUP");
+        // Longer than the interval between looks at the signal.
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(input);
+    let mut lines = String::new();
+    session.stderr.take().unwrap().read_to_string(&mut lines).unwrap();
+    assert_eq!(lines, "");
+    assert!(session.wait().unwrap().success());
+}
+
 #[test]
 fn a_file_server_takes_a_new_list() {
     let [far, near, friend] = homes();
