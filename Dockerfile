@@ -10,7 +10,7 @@
 # `compare`, `serve`, `get`, `put`, `tunnel` and `media` need no capability. `tunnel --tun` needs NET_ADMIN and
 # /dev/net/tun. `link` makes namespaces, so it needs SYS_ADMIN, NET_ADMIN and /dev/net/tun, and runs programs of its
 # own image: copy the command into an image that has them (COPY --from=narrows /narrows /usr/local/bin/).
-FROM rust:1.88-alpine AS build
+FROM rust:1.88-alpine@sha256:9dfaae478ecd298b6b5a039e1f2cc4fc040fc818a2de9aa78fa714dea036574d AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /source
 COPY . .
