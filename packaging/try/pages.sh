@@ -21,7 +21,7 @@ page() {
     then cat "$scratch/$1/log"; return 1; fi
     printf '%-12s %5.1f s\n' "$1" "$(echo "$EPOCHREALTIME - $begun" | bc)"
 }
-command='tar -xzf "$FOLDER"/narrows-*-linux-*.tar.gz bin; trap "kill \$(jobs -p) 2>/dev/null || true" EXIT'
+command='tar -xzf "$FOLDER"/narrows-*-linux-*.tar.gz --strip-components=1; trap "kill \$(jobs -p) 2>/dev/null || true" EXIT'
 wheel='python3 -m venv . && pip install --quiet "$(echo "$FOLDER"/narrows-*.whl)[plot]"'
 
 page files "$command" '

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const OUT: &str = "target/package";
-/// The target without any shared library. It needs `rustup target add` and Debian's musl-tools.
+/// The target without any shared library.
 const STATIC: &str = "x86_64-unknown-linux-musl";
+/// C compilers for it, as the crate `cc` looks for them.
+const STATIC_COMPILERS: [&str; 2] = ["x86_64-linux-musl-gcc", "musl-gcc"];
 /// Environment with maturin and zig, for wheels.
 const WHEEL_TOOLS: &str = "packaging/wheel-tools.txt";
 /// Oldest glibc of the wheel.
@@ -19,6 +21,11 @@ pub fn package(rest: &[String]) -> Result<(), String> {
     let has = |flag: &str| rest.iter().any(|word| word == flag);
     if let Some(word) = rest.iter().find(|w| !["--debug", "--try"].contains(&w.as_str())) {
         return Err(format!("package takes --debug and --try, and not '{word}'"));
+    }
+    if !has("--debug") {
+        let is_named = std::env::var_os("CC_x86_64_unknown_linux_musl").is_some();
+        let has_compiler = is_named || STATIC_COMPILERS.into_iter().any(starts);
+        check_installed(has_static_target(), has_compiler)?;
     }
     let out = std::path::absolute(OUT).map_err(|e| format!("{OUT}: {e}"))?;
     fs::create_dir_all(&out).map_err(failed(&out))?;
@@ -49,6 +56,35 @@ pub fn package(rest: &[String]) -> Result<(), String> {
         println!("| {} | {size:.1} MB | {needs} |", name_of(file));
     }
     if has("--try") { try_all(&out, has("--debug")) } else { Ok(()) }
+}
+
+/// Fails before minutes of compiling if the static command cannot be built.
+fn check_installed(has_target: bool, has_compiler: bool) -> Result<(), String> {
+    if has_target && has_compiler {
+        return Ok(());
+    }
+    Err(format!(
+        "package needs Rust's target {STATIC} and a C compiler for it (musl-gcc). On Debian or Ubuntu:\n  \
+         rustup target add {STATIC}\n  sudo apt-get install musl-tools"
+    ))
+}
+
+/// Whether the standard library of [`STATIC`] is installed.
+fn has_static_target() -> bool {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let folder =
+        Command::new(rustc).args(["--print", "target-libdir", "--target", STATIC]).output();
+    folder.is_ok_and(|o| Path::new(String::from_utf8_lossy(&o.stdout).trim()).is_dir())
+}
+
+/// Whether a program is installed.
+fn starts(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok()
 }
 
 const COMMAND: [&str; 6] = ["build", "--locked", "--package", "narrows-cli", "--features", "full"];
@@ -112,10 +148,12 @@ fn stage(binary: &Path, out: &Path) -> Result<PathBuf, String> {
 
 /// The command with its pages and completions, for any distribution and for `cargo binstall`.
 fn archive(out: &Path, staged: &Path, target: &str) -> Result<PathBuf, String> {
-    let file = out.join(format!("narrows-{VERSION}-{target}.tar.gz"));
+    let folder = format!("narrows-{VERSION}-{target}");
+    let file = out.join(format!("{folder}.tar.gz"));
     let usr = staged.join("usr");
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-C"]).arg(usr);
+    tar.arg(format!("--transform=s,^,{folder}/,"));
     tar.arg("-czf").arg(&file).args(["bin", "share"]);
     run(&mut tar, "tar bin share")?;
     Ok(file)
@@ -155,7 +193,7 @@ fn deb(out: &Path, staged: &Path, needs_glibc: bool) -> Result<PathBuf, String> 
 
 /// The package of Fedora and its relatives, if `rpmbuild` is installed.
 fn rpm(out: &Path, staged: &Path) -> Result<Option<PathBuf>, String> {
-    if Command::new("rpmbuild").arg("--version").output().is_err() {
+    if !starts("rpmbuild") {
         eprintln!("no rpm: rpmbuild is not installed");
         return Ok(None);
     }
@@ -242,7 +280,7 @@ fn try_packages(out: &Path, is_debug: bool) -> Result<(), String> {
     };
     script("wheel.sh", "the wheel and the sources without Rust")?;
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-    if is_root && Command::new("systemd-nspawn").arg("--version").output().is_ok() {
+    if is_root && starts("systemd-nspawn") {
         script("boot.sh", "the packages in a booted scratch system")?;
     } else {
         eprintln!("deb and rpm: not tried, since that needs root and systemd-nspawn");
@@ -275,4 +313,20 @@ fn name_of(file: &Path) -> String {
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> String + use<> {
     let path = path.display().to_string();
     move |e| format!("{path}: {e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_without_musl_names_both_commands() {
+        for (has_target, has_compiler) in [(false, true), (true, false), (false, false)] {
+            let line = check_installed(has_target, has_compiler).unwrap_err();
+            assert!(line.contains("rustup target add x86_64-unknown-linux-musl\n"), "{line}");
+            assert!(line.contains("apt-get install musl-tools"), "{line}");
+        }
+        check_installed(true, true).unwrap();
+        assert!(starts("cargo") && !starts("no-such-compiler"));
+    }
 }
