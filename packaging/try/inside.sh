@@ -18,7 +18,7 @@ export HOME=/root XDG_CONFIG_HOME=/root/.config
 cd /packages
 
 dpkg --install ./*.deb
-said deb "$(narrows --version), installed; user $(id narrows)"
+said deb "$(narrows --version), installed"
 man -w narrows-compare >/dev/null
 narrows compare --duration 2s --seeds 1 --protocols cubic,rrtp --out /tmp/out >/dev/null
 for unit in narrows-serve narrows-tunnel narrows-connect@x narrows-media-receive@x narrows-media-send@x; do
@@ -28,14 +28,28 @@ for unit in narrows-serve narrows-tunnel narrows-connect@x narrows-media-receive
     [ "${exposure%.*}" -lt 3 ]
 done
 
-mkdir -p /srv/narrows /etc/narrows
-echo 'a file' >/srv/narrows/file
-systemctl start narrows-serve
-await test -s /var/lib/narrows/serve/server.key
+# Without its configuration a service fails, once, and its line names the file.
+never systemctl start narrows-serve
+[ "$(systemctl is-failed narrows-serve)" = failed ]
+grep -q '/etc/narrows/serve.toml: no such file' <<<"$(journalctl --no-pager --unit narrows-serve)"
+said serve "without serve.toml it does not start, and says so"
+
+# Keys of an earlier package, whose services shared the user narrows, go on with their new owners.
+useradd --system narrows
+install -d -o narrows -g narrows /var/lib/narrows/serve /var/lib/narrows/tunnel
 server=$(key_of /var/lib/narrows/serve/server.key)
-await narrows get "rrtp://$server@127.0.0.1:47470/file" --output /tmp/got
-cmp /srv/narrows/file /tmp/got
-said serve "a file fetched from the service"
+chown narrows /var/lib/narrows/serve/server.key
+
+mkdir -p /srv/files
+echo 'a file' >/srv/files/file
+key_of /root/client.key >/etc/narrows/clients
+cp /etc/narrows/serve.toml.example /etc/narrows/serve.toml
+systemctl start narrows-serve
+[ "$(key_of /var/lib/narrows/serve/server.key)" = "$server" ]
+await narrows get "rrtp://$server@127.0.0.1:47470/file" --identity /root/client.key --output /tmp/got
+cmp /srv/files/file /tmp/got
+never narrows get "rrtp://$server@127.0.0.1:47470/file" --output /tmp/other
+said serve "a file fetched from the service by a listed client, with the key of an earlier package"
 
 # The near side's key is made by its first start, so the far side's list is written after that.
 echo 'server = "rrtp://127.0.0.1:47471"
@@ -48,8 +62,11 @@ clients = "/etc/narrows/friends.txt"
 allow = ["127.0.0.1:8080"]' >/etc/narrows/tunnel.toml
 systemctl start narrows-tunnel
 key_of /var/lib/narrows/connect-x/client.key >/etc/narrows/friends.txt
+# As on a system without procps.
+mv /bin/kill /bin/kill.absent
 systemctl reload narrows-tunnel
-(cd /srv/narrows && exec python3 -m http.server --bind 127.0.0.1 8080) >/dev/null 2>&1 &
+mv /bin/kill.absent /bin/kill
+(cd /srv/files && exec python3 -m http.server --bind 127.0.0.1 8080) >/dev/null 2>&1 &
 systemctl restart narrows-connect@x
 through() { python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=3).read().decode(), end="")' "$1"; }
 await through http://127.0.0.1:8081/file
@@ -71,17 +88,32 @@ sleep 1
 systemctl is-active narrows-media-receive@x narrows-media-send@x >/dev/null
 said media "both ends run"
 
+# Each service has a user of its own, which reads no other service's key.
+users=$(systemctl show --property UID --value narrows-serve narrows-tunnel narrows-connect@x | grep . | sort -u)
+[ "$(wc -l <<<"$users")" = 3 ]
+as_service() { nsenter --target "$(systemctl show --property MainPID --value narrows-tunnel)" --mount \
+    setpriv --reuid "$(systemctl show --property UID --value narrows-tunnel)" --clear-groups "$@"; }
+as_service test -r /var/lib/narrows/tunnel/server.key
+for key in serve/server.key connect-x/client.key; do
+    [ -s /var/lib/narrows/$key ]
+    never as_service test -r /var/lib/narrows/$key
+done
+said keys "read by their own service only"
+
 dpkg --remove narrows
 never systemctl is-active narrows-serve
 never pgrep -x narrows
 [ -s /var/lib/narrows/serve/server.key ]
 dpkg --purge narrows 2>/dev/null || true
+[ ! -e /var/lib/private/narrows ]
+[ -e /etc/narrows/serve.toml ] && [ ! -e /etc/narrows/serve.toml.example ]
 [ -z "$(find /usr /lib /etc/systemd -name '*narrows*' -not -path '*/src/*' 2>/dev/null)" ]
 said deb "stopped and removed; nothing is left"
 
 if [ -n "$(ls ./*.rpm 2>/dev/null)" ]; then
     rpm --install --nodeps ./*.rpm
     said rpm "$(narrows --version), installed"
+    [ -s /etc/narrows/serve.toml.example ]
     systemctl start narrows-serve
     systemctl is-active narrows-serve >/dev/null
     rpm --erase narrows

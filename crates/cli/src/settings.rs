@@ -45,7 +45,7 @@ pub fn with_file(
     let name = |a: &&Arg| a.get_long().unwrap_or(a.get_id().as_str()).to_string();
     let args: Vec<&Arg> = command.get_arguments().filter(is_setting).collect();
     let mut of_file = Vec::new();
-    for setting in settings::load(file).map_err(|e| e.at("--config"))? {
+    for setting in settings::load(file).map_err(|e| Failure::Input(e.at("--config").line))? {
         let Some(arg) = args.iter().find(|a| name(a) == setting.key) else {
             let names: Vec<String> = args.iter().map(name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -104,6 +104,9 @@ mod tests {
         let error = with_file(words(&line), crate::command).unwrap_err();
         let error = error.line();
         assert!(error.ends_with("line 2: unknown setting 'lnik'; did you mean 'link'?"), "{error}");
+        std::fs::remove_file(file.path()).unwrap();
+        let error = with_file(words(&line), crate::command).unwrap_err();
+        assert!(matches!(&error, Failure::Input(line) if line.contains("no such file")));
         // The program's own --config is none of ours.
         let line = words("narrows link geo -- program --config absent.toml");
         assert_eq!(with_file(line.clone(), crate::command).unwrap(), line);

@@ -102,8 +102,8 @@ fn stage(binary: &Path, out: &Path) -> Result<PathBuf, String> {
         share.join("fish/vendor_completions.d"),
         share.join("doc/narrows"),
         root.join("usr/bin"),
-        root.join("usr/lib/sysusers.d"),
         root.join("usr/lib/systemd"),
+        root.join("etc"),
     ];
     for folder in folders {
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
@@ -114,7 +114,6 @@ fn stage(binary: &Path, out: &Path) -> Result<PathBuf, String> {
         ("LICENSE-MIT", "usr/share/doc/narrows/LICENSE-MIT"),
         ("LICENSE-APACHE", "usr/share/doc/narrows/LICENSE-APACHE"),
         ("packaging/copyright", "usr/share/doc/narrows/copyright"),
-        ("packaging/sysusers.conf", "usr/lib/sysusers.d/narrows.conf"),
     ];
     for (from, to) in copies {
         fs::copy(from, root.join(to)).map_err(failed(Path::new(from)))?;
@@ -124,12 +123,11 @@ fn stage(binary: &Path, out: &Path) -> Result<PathBuf, String> {
         Command::new("strip").arg("-o").arg(&command).arg(binary),
         &format!("strip {}", binary.display()),
     )?;
-    run(
-        Command::new("cp")
-            .args(["-r", "packaging/systemd"])
-            .arg(root.join("usr/lib/systemd/system")),
-        "cp packaging/systemd",
-    )?;
+    let folders =
+        [("packaging/systemd", "usr/lib/systemd/system"), ("packaging/etc", "etc/narrows")];
+    for (from, to) in folders {
+        run(Command::new("cp").args(["-r", from]).arg(root.join(to)), &format!("cp {from}"))?;
+    }
     run(Command::new(&command).args(["man", "--all"]).arg(&man), "narrows man --all")?;
     let pages = format!("gzip -9n '{}'/*.1", man.display());
     run(Command::new("sh").args(["-c", &pages]), "gzip the pages")?;
@@ -180,6 +178,8 @@ fn deb(out: &Path, staged: &Path, needs_glibc: bool) -> Result<PathBuf, String> 
          program, and carries files, tunnels and media over lossy and slow links.\n"
     );
     fs::write(control.join("control"), text).map_err(failed(&control))?;
+    let list = "find etc -type f | sort | sed 's,^,/,' >DEBIAN/conffiles";
+    run(Command::new("sh").args(["-c", list]).current_dir(&folder), list)?;
     let file = out.join(format!("narrows_{VERSION}_amd64.deb"));
     let mut build = Command::new("dpkg-deb");
     if needs_glibc {
