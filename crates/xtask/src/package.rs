@@ -11,6 +11,8 @@ const OUT: &str = "target/package";
 const STATIC: &str = "x86_64-unknown-linux-musl";
 /// C compilers for it, as the crate `cc` looks for them.
 const STATIC_COMPILERS: [&str; 2] = ["x86_64-linux-musl-gcc", "musl-gcc"];
+/// The Python module of the development build.
+const MODULE: &str = "lib_narrows.so";
 /// Environment with maturin and zig, for wheels.
 const WHEEL_TOOLS: &str = "packaging/wheel-tools.txt";
 /// Oldest glibc of the wheel.
@@ -22,7 +24,10 @@ pub fn package(rest: &[String]) -> Result<(), String> {
     if let Some(word) = rest.iter().find(|w| !["--debug", "--try"].contains(&w.as_str())) {
         return Err(format!("package takes --debug and --try, and not '{word}'"));
     }
-    if !has("--debug") {
+    let target = crate::command::target();
+    if has("--debug") {
+        check_built(&Path::new(&target).join("debug"))?;
+    } else {
         let is_named = std::env::var_os("CC_x86_64_unknown_linux_musl").is_some();
         let has_compiler = is_named || STATIC_COMPILERS.into_iter().any(starts);
         check_installed(has_static_target(), has_compiler)?;
@@ -32,7 +37,6 @@ pub fn package(rest: &[String]) -> Result<(), String> {
     for old in made(&out)? {
         fs::remove_file(&old).map_err(failed(&old))?;
     }
-    let target = crate::command::target();
     let binary = if has("--debug") {
         Path::new(&target).join("debug/narrows")
     } else {
@@ -67,6 +71,17 @@ fn check_installed(has_target: bool, has_compiler: bool) -> Result<(), String> {
         "package needs Rust's target {STATIC} and a C compiler for it (musl-gcc). On Debian or Ubuntu:\n  \
          rustup target add {STATIC}\n  sudo apt-get install musl-tools"
     ))
+}
+
+/// Fails if the development build lacks what `--debug` packs.
+fn check_built(folder: &Path) -> Result<(), String> {
+    let mut needed = ["narrows", MODULE].iter().map(|name| folder.join(name));
+    needed.find(|file| !file.is_file()).map_or(Ok(()), |file| {
+        Err(format!(
+            "package --debug packs the development build, and {} is missing: first run cargo xtask test",
+            file.display()
+        ))
+    })
 }
 
 /// Whether the standard library of [`STATIC`] is installed.
@@ -228,7 +243,7 @@ fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
     maturin(&["sdist"])?;
     let sdist = out.join(format!("narrows-{VERSION}.tar.gz"));
     if is_debug {
-        let module = Path::new(&crate::command::target()).join("debug/lib_narrows.so");
+        let module = Path::new(&crate::command::target()).join("debug").join(MODULE);
         let mut pack = Command::new("python3");
         pack.arg("tools/package/debug_wheel.py").args([&sdist, &module, &out.to_path_buf()]);
         run(&mut pack, "debug_wheel.py")?;
@@ -328,5 +343,11 @@ mod tests {
         }
         check_installed(true, true).unwrap();
         assert!(starts("cargo") && !starts("no-such-compiler"));
+    }
+
+    #[test]
+    fn package_without_development_build_names_the_missing_file() {
+        let line = check_built(Path::new("no-such-folder")).unwrap_err();
+        assert!(line.contains("no-such-folder/narrows is missing"), "{line}");
     }
 }
