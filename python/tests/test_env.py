@@ -181,6 +181,17 @@ def test_wrong_settings_are_named(settings, hint):
     assert "\n" not in str(e.value)
 
 
+def test_unknown_options_of_a_reset_are_refused():
+    """An option that is not known is named with those that are, and no episode begins."""
+    single, vector = CongestionEnv(link=LINKS), VectorCongestionEnv(2, link=LINKS)
+    with pytest.raises(narrows.SpecError, match="'link'; this environment has none"):
+        single.reset(options={"link": "1Mbit/s,5ms"})
+    with pytest.raises(narrows.SpecError, match="'reset_maks'; expected: reset_mask"):
+        vector.reset(options={"reset_maks": np.array([True, False])})
+    single.reset(options={})
+    vector.reset(options={"reset_mask": None})
+
+
 @pytest.mark.parametrize(
     ("actions", "hint"),
     [

@@ -19,6 +19,7 @@ from ._task import (
     Float32,
     Float64,
     Task,
+    check_options,
     check_render_mode,
     settings_of,
 )
@@ -75,11 +76,16 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
     ) -> tuple[Float32, dict[str, Any]]:
         """Begin an episode: draw a link, simulate the handshake and the initial window's round trip.
 
+        Args:
+            seed: Seed of the link and of all random draws; without it, the next ones are derived.
+            options: There are none: any key is refused.
+
         Returns:
             The observation, of shape ``(observations,)``, and infos: ``rate`` of the link in
             Mbit/s, ``base_rtt`` in seconds, ``link`` as a specification.
 
         """
+        check_options(options)
         seed = None if seed is None else int(seed)
         super().reset(seed=seed)
         seeds = None

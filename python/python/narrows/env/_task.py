@@ -175,3 +175,11 @@ def check_render_mode(mode: str | None) -> Literal["svg", "html"] | None:
     if mode is None or mode == "svg" or mode == "html":
         return mode  # type: ignore[return-value]
     raise _narrows.SpecError(f"render_mode: {mode!r} is neither 'svg' nor 'html'")
+
+
+def check_options(options: Mapping[str, Any] | None, *known: str) -> None:
+    """Raise an error if the options of a reset have another key than the known ones."""
+    for key in options or ():
+        if key not in known:
+            expected = f"expected: {', '.join(known)}" if known else "this environment has none"
+            raise _narrows.SpecError(f"options: unknown key {key!r}; {expected}")

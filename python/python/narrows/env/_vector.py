@@ -22,6 +22,7 @@ from ._task import (
     Float32,
     Float64,
     Task,
+    check_options,
     check_render_mode,
     settings_of,
 )
@@ -145,13 +146,14 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
             seed: Seed of the first link, increased by one for each further link; or one seed for each.
                 Without it, the next links are derived from the present seeds.
             options: ``reset_mask``: an array of booleans of shape ``(num_envs,)`` that selects the
-                environments to reset.
+                environments to reset. Any other key is refused.
 
         Returns:
             Observations of shape ``(num_envs, observations)``, and infos: ``rate`` of each link in
             Mbit/s and ``base_rtt`` in seconds.
 
         """
+        check_options(options, "reset_mask")
         mask: Bool | None = None
         if options is not None and options.get("reset_mask") is not None:
             mask = np.asarray(options["reset_mask"])
