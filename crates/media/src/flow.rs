@@ -29,6 +29,9 @@ const SPLIT_TOLD: u64 = 250;
 /// Minimum interval between reports of dropped packets.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
+/// A pause of this process that explains drops by itself; busy machines have shorter ones.
+const LONG_PAUSE: Duration = Duration::from_millis(200);
+
 /// State of the sending end, for programs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct MediaFlowState {
@@ -288,7 +291,7 @@ impl<'a> MediaFlow<'a> {
         });
         let all = sent.dropped.all();
         if all > self.dropped.all() && now.since(self.told) >= TELL_EVERY {
-            (self.through.tell)(&self.dropped_line(&sent.dropped));
+            (self.through.tell)(&self.dropped_line(now, &sent.dropped));
             (self.dropped, self.told) = (sent.dropped, now);
         }
     }
@@ -317,21 +320,42 @@ impl MediaFlow<'_> {
     }
 
     /// A line about the packets dropped since the last report, with the cause.
-    fn dropped_line(&self, dropped: &DropsByCause) -> String {
-        let count = dropped.all() - self.dropped.all();
-        let stood =
-            dropped.silence + dropped.suspended - self.dropped.silence - self.dropped.suspended;
-        if 2 * stood > count {
-            return format!(
-                "{count} packets were dropped before their deadline: the path or one of the ends stood still"
-            );
+    fn dropped_line(&self, now: Time, dropped: &DropsByCause) -> String {
+        let stood = |drops: &DropsByCause| drops.silence + drops.suspended;
+        let drops = RecentDrops {
+            count: dropped.all() - self.dropped.all(),
+            stood_still: stood(dropped) - stood(&self.dropped),
+            paused: self.watch.paused(now),
+        };
+        drops.line(self.sent, self.encoder.rate())
+    }
+}
+
+/// Packets dropped since the last report.
+struct RecentDrops {
+    count: u64,
+    /// Those that waited for a silent path or this process.
+    stood_still: u64,
+    /// How long this process did not run.
+    paused: Duration,
+}
+
+impl RecentDrops {
+    /// A line for the user; `sent` is the encoder's rate in bit/s, and `target` the one given to it.
+    fn line(&self, sent: f64, target: Rate) -> String {
+        let dropped = format!("{} packets were dropped before their deadline", self.count);
+        if self.paused >= LONG_PAUSE {
+            let seconds = self.paused.as_secs_f64();
+            return format!("{dropped}: this process did not run for {seconds:.1} s");
+        }
+        if 2 * self.stood_still > self.count {
+            return format!("{dropped}: the path or one of the ends stood still");
         }
         let mbit = |bps: f64| bps * 1e-6;
         format!(
-            "the encoder sends {:.2} Mbit/s where {:.2} are told to it: {count} packets were dropped before their \
-             deadline",
-            mbit(self.sent),
-            mbit(self.encoder.rate().as_bps() as f64)
+            "the encoder sends {:.2} Mbit/s where {:.2} are told to it: {dropped}",
+            mbit(sent),
+            mbit(target.as_bps() as f64)
         )
     }
 }
@@ -344,5 +368,22 @@ fn permitted(stats: &Stats) -> Option<Rate> {
     match (stats.rate, by_window) {
         (Some(paced), Some(window)) => Some(paced.min(window)),
         (paced, window) => paced.or(window),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_after_a_pause_do_not_blame_the_encoder() {
+        let drops = |paused, stood_still| RecentDrops { count: 10, stood_still, paused };
+        let line = |drops: RecentDrops| drops.line(12e6, Rate::from_bps(4_000_000));
+        let seconds = Duration::from_secs;
+        assert!(line(drops(seconds(2), 0)).ends_with("this process did not run for 2.0 s"));
+        assert!(line(drops(seconds(0), 6)).ends_with("stood still"));
+        assert!(
+            line(drops(seconds(0), 0)).starts_with("the encoder sends 12.00 Mbit/s where 4.00")
+        );
     }
 }

@@ -11,6 +11,10 @@ use serde::Serialize;
 
 /// While packets wait, this end looks every millisecond. After a longer pause between looks, it was suspended.
 const SUSPENDED: Duration = Duration::from_millis(20);
+/// Without waiting packets it looks 20 times a second.
+const PAUSED: Duration = Duration::from_millis(100);
+/// A pause explains drops for this long.
+const REMEMBERED: Duration = Duration::from_secs(10);
 /// Minimum silence of the other end, with packets in flight, that counts as an outage; below, in round trips.
 const SILENT: Duration = Duration::from_millis(40);
 const SILENT_ROUND_TRIPS: f64 = 1.25;
@@ -132,12 +136,27 @@ pub struct CauseTracker {
     was_waiting: bool,
     heard: (u64, Time),
     is_silent: bool,
+    /// The last time at which this process did not run before a look, and how long it had not run until then.
+    pause: (Time, Duration),
 }
 
 impl CauseTracker {
     /// A watch without waiting packets.
     pub fn new(now: Time) -> CauseTracker {
-        CauseTracker { last: now, was_waiting: false, heard: (0, now), is_silent: false }
+        CauseTracker {
+            last: now,
+            was_waiting: false,
+            heard: (0, now),
+            is_silent: false,
+            pause: (now, Duration::ZERO),
+        }
+    }
+
+    /// How long this process did not run within about the last [`REMEMBERED`]. Media that came meanwhile is read at
+    /// once afterwards, as if its encoder had sent too much.
+    pub fn paused(&self, now: Time) -> Duration {
+        let (end, length) = self.pause;
+        if now.since(end) < REMEMBERED { length } else { Duration::ZERO }
     }
 
     /// Call this at each look. If packets waited since the last look, returns the cause and its duration.
@@ -150,6 +169,9 @@ impl CauseTracker {
         let gone = now.since(self.last);
         self.last = now;
         let is_suspended = self.was_waiting && gone >= SUSPENDED;
+        if is_suspended || gone >= PAUSED {
+            self.pause = (now, self.paused(now) + gone);
+        }
         // Silence during this end's own suspension is not the other end's.
         if look.heard != self.heard.0 || look.flight == 0 || is_suspended {
             self.heard = (look.heard, now);
@@ -206,6 +228,17 @@ mod tests {
         let at = |n| Time::ZERO + ms(n);
         assert_eq!(watch.on_look(at(201), &look, true), Some((Cause::Suspended, ms(200))));
         assert_eq!(watch.on_look(at(202), &look, true), Some((Cause::Rate, ms(1))));
+    }
+
+    #[test]
+    fn pause_without_waiting_packets_is_counted() {
+        let mut watch = CauseTracker::new(Time::ZERO);
+        let look = WaitingSample { heard: 1, flight: 0, window: 20.0, srtt: ms(10) };
+        for at in [50, 100, 150, 2150, 2200] {
+            assert_eq!(watch.on_look(Time::ZERO + ms(at), &look, false), None);
+        }
+        assert_eq!(watch.paused(Time::ZERO + ms(2200)), ms(2000));
+        assert_eq!(watch.paused(Time::ZERO + ms(12_200)), ms(0));
     }
 
     #[test]
