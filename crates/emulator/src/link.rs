@@ -18,8 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// Default MTU, in bytes of an IP packet.
+/// MTU of the interfaces of a link that carries no larger packets, in bytes of an IP packet.
 pub const MTU: u32 = 1500;
+/// Largest IP packet, in bytes; the MTU of an unlimited link is above.
+const MAX_MTU: u32 = 65_535;
 
 /// Configuration of a link.
 #[derive(Clone, Debug)]
@@ -39,7 +41,7 @@ pub struct LinkOptions {
     /// Whether the kernel may hand over super-frames, which are split here; otherwise it splits them itself. The
     /// packets on the link are the same.
     pub super_frames: bool,
-    /// MTU of both ends, in bytes.
+    /// MTU of both ends, in bytes; larger if the link passes larger packets.
     pub mtu: u32,
     /// Observer of all packets that enter or leave; absent by default.
     pub tap: Option<Arc<dyn LinkTap>>,
@@ -52,6 +54,18 @@ impl LinkOptions {
         let (name, clock) = ("bottleneck".into(), Clock::new());
         let (super_frames, mtu, tap) = (true, MTU, None);
         LinkOptions { there, back, seed: 1, name, changes, clock, super_frames, mtu, tap }
+    }
+
+    /// MTU of the interfaces at both ends: the largest that a direction has at first or by a scheduled change, and at
+    /// least the given one. A smaller one is that of a link further on, which reports packets that are too large.
+    fn interface_mtu(&self) -> u32 {
+        let first = [&self.there, &self.back].map(|way| way.impairments.mtu);
+        let later = self.changes.iter().flatten().map(|(_, change)| match change {
+            LinkChange::Mtu(bytes) => Some(*bytes),
+            _ => None,
+        });
+        let all = first.into_iter().chain(later).flatten();
+        all.filter(|bytes| *bytes <= MAX_MTU).fold(self.mtu, u32::max)
     }
 }
 
@@ -263,7 +277,7 @@ fn end(
     let name = slot.interface(number);
     namespace.enter(|| {
         let tun = Tun::create(&name, options.super_frames)?;
-        interface::up_tun(&name, options.mtu)?;
+        interface::up_tun(&name, options.interface_mtu())?;
         let mut addresses = Vec::new();
         for (address, prefix) in slot.addresses(number) {
             match interface::add_address(&name, address, prefix) {

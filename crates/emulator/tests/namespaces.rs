@@ -112,6 +112,27 @@ fn a_packet_above_the_mtu_is_reported_to_its_sender() {
 }
 
 #[test]
+fn link_with_a_large_mtu_carries_large_packets_whole() {
+    let Some([a, b]) = two() else { return };
+    let mut at_first = config(1000, 1);
+    at_first.impairments.mtu = Some(9000);
+    let changed = LinkConfig { changes: true, ..config(1000, 1) };
+    let later = vec![(Time::ZERO, LinkChange::Mtu(9000))];
+    for (there, changes) in [(at_first, Vec::new()), (changed, later)] {
+        let changes = [changes, Vec::new()];
+        let options = LinkOptions { changes, ..LinkOptions::new(there, config(1000, 1)) };
+        let link = EmulatedLink::between(&a, &b, options).unwrap();
+        let to = SocketAddr::new(link.b().addresses[0], 0);
+        let receiver = b.enter(|| UdpSocket::bind(to).unwrap()).unwrap();
+        receiver.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let sender = a.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        sender.send_to(&[7; 8900], receiver.local_addr().unwrap()).unwrap();
+        assert_eq!(receiver.recv(&mut [0; 9000]).unwrap(), 8900);
+        assert_eq!(link.stop().there.packets.offered_packets, 1);
+    }
+}
+
+#[test]
 fn a_link_leaves_nothing_behind() {
     let Some([a, b]) = two() else { return };
     let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();

@@ -143,7 +143,7 @@ pub const KEYS: [DirectionKey; 13] = [
         name: "mtu",
         form: "1300B|unlimited",
         help: "packets with more bytes, headers included, are dropped before the queue; narrows link reports them to \
-               their sender by ICMP. The other direction has the same; by default unlimited",
+               their sender by ICMP, and gives its interfaces an MTU above 1500B. The other direction has the same; by default unlimited",
         has_parameters: false,
         set: |way, text, _| values::mtu(text).map(|mtu| way.impairments.mtu = Some(mtu)),
         text: |way| way.impairments.mtu.map(values::mtu_text),
