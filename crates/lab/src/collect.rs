@@ -108,7 +108,7 @@ pub fn collect(plan: &Plan, about: OutcomeMetadata, runs: &Runs) -> Outcome {
         variables: CONTROLLERS.lent().iter().flat_map(|e| e.variables).copied().collect(),
     };
     if about.command == "compare" {
-        outcome.recommendation = recommendation::recommend(&outcome, about.aim, s.preset);
+        outcome.recommendation = recommendation::recommend(&outcome, about.aim, s.preset, s.packet);
     } else {
         let bound = buffers::sentence(outcome.results.iter(), outcome.capacity_bps);
         outcome.notes.extend(bound);

@@ -14,6 +14,7 @@
 mod aim;
 mod obtain;
 mod text;
+mod undelivered;
 
 pub use aim::{AIMS, Aim};
 pub use obtain::Obtain;
@@ -35,15 +36,17 @@ const LINUX_DEFAULT: &str = "cubic";
 
 type Candidate<'a> = &'a ProtocolOutcome;
 
-/// One recommendation for protocols simulated in this preset; empty if no run finished.
-pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
+/// One recommendation for protocols simulated in this preset with data packets of `packet` bytes; empty if no run
+/// finished.
+pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset, packet: u32) -> String {
     if outcome.results.is_empty() {
         return String::new();
     }
     let all: Vec<Candidate<'_>> =
         outcome.results.iter().filter(|r| mean(r, "goodput_bps") > 0.0).collect();
     if all.is_empty() {
-        return "None: no protocol delivered a single byte here.".into();
+        let why = undelivered::why(outcome, packet);
+        return format!("None: no protocol delivered a single byte here. {why}");
     }
     let suited: Vec<Candidate<'_>> =
         all.iter().copied().filter(|r| aim.unsuited(r).is_none()).collect();

@@ -78,7 +78,7 @@ fn outcome(results: Vec<ProtocolOutcome>) -> Outcome {
 }
 
 fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
-    recommend(&outcome(results), aim, Preset::Linux)
+    recommend(&outcome(results), aim, Preset::Linux, 1000)
 }
 
 /// With a hint of 19 of 20 Mbit/s it leads every table of an otherwise empty link, but its users have competitors.
@@ -234,12 +234,12 @@ fn a_buffer_that_binds_is_named_with_what_lifts_it() {
     bound.measures.push(("sndbuf_limited", Estimate { mean: 0.93, ci95: None }));
     let mut outcome = outcome(vec![bound, result("rrtp", 170.0, 0.26)]);
     outcome.capacity_bps = 200e6;
-    let text = recommend(&outcome, Aim::Bulk, Preset::Linux);
+    let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000);
     assert!(text.contains("the send buffer binds cubic (93% of the time)"), "{text}");
     assert!(text.contains("sysctl net.ipv4.tcp_wmem='4096 16384 8388608'"), "{text}");
     assert!(text.contains("cubic(receive-window="), "{text}");
     outcome.results[0].measures.pop();
-    let text = recommend(&outcome, Aim::Bulk, Preset::Linux);
+    let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000);
     assert!(!text.contains("tcp_wmem"), "{text}");
 }
 
@@ -287,4 +287,26 @@ fn one_trajectory_is_no_certainty() {
     };
     let text = recommendation(Aim::Bulk, vec![once("rrtp", 9.0), once("cubic", 5.0)]);
     assert!(text.contains("on one trajectory") && !text.contains('±'), "{text}");
+}
+
+#[test]
+fn recommendation_without_delivery_names_the_cause() {
+    let silent = || with(result("cubic", 0.0, 0.1), "goodput_bps", |_| 0.0);
+    let lossy = |name| with(silent(), name, |_| 1.0);
+    let cases = [
+        (
+            10.0,
+            silent(),
+            "A packet of 1000 bytes takes 800.0 s at 10.0 bit/s, and the run lasts 60 s",
+        ),
+        (0.0, silent(), "rate is 0"),
+        (1e6, lossy("random_loss_rate"), "loses 100% of the packets at random"),
+        (1e6, lossy("queue_loss_rate"), "queue drops 100%"),
+        (1e6, silent(), "base RTT"),
+    ];
+    for (capacity_bps, result, cause) in cases {
+        let outcome = Outcome { capacity_bps, ..outcome(vec![result]) };
+        let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000);
+        assert!(text.starts_with("None: ") && text.contains(cause), "{text}");
+    }
 }
