@@ -188,16 +188,28 @@ pub fn suite() -> Suite {
     if aes { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 }
 }
 
-/// The folder of the user's keys: `~/.config/narrows` on Linux.
+/// The folder of the user's keys: on Linux `narrows` in `XDG_CONFIG_HOME`, else `~/.config/narrows`.
 ///
 /// # Errors
-/// The environment names no home folder.
+/// The environment names no such folder, and the user has no home.
 pub fn config_folder() -> Result<PathBuf, Error> {
     use etcetera::BaseStrategy;
-    let base = etcetera::choose_base_strategy().map_err(|e| {
-        Error::new(ErrorKind::Local, format!("no folder for the configuration: {e}"))
+    let given = std::env::var_os("XDG_CONFIG_HOME").filter(|_| cfg!(unix));
+    let usual = || etcetera::choose_base_strategy().ok().map(|base| base.config_dir());
+    config_folder_in(given.map(PathBuf::from), usual)
+}
+
+/// The folder in the given one, which suffices without a home, or in the usual one.
+fn config_folder_in(
+    given: Option<PathBuf>,
+    usual: impl FnOnce() -> Option<PathBuf>,
+) -> Result<PathBuf, Error> {
+    // A relative path counts as none (XDG Base Directory Specification).
+    let base = given.filter(|path| path.is_absolute()).or_else(usual).ok_or_else(|| {
+        let line = "no folder for keys and known servers: this user has no home; set HOME or XDG_CONFIG_HOME";
+        Error::new(ErrorKind::Local, line)
     })?;
-    Ok(base.config_dir().join("narrows"))
+    Ok(base.join("narrows"))
 }
 
 #[cfg(test)]

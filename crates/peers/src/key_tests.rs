@@ -50,3 +50,14 @@ fn a_public_key_is_read_as_it_is_written() {
         assert!(read(bad).is_err(), "{bad:?}");
     }
 }
+
+#[test]
+fn config_folder_needs_no_home_if_it_is_given() {
+    let given = |path: &str| config_folder_in(Some(path.into()), || None);
+    assert_eq!(given("/x").unwrap(), PathBuf::from("/x/narrows"));
+    for e in [given("relative"), config_folder_in(None, || None)] {
+        assert!(e.unwrap_err().line.contains("set HOME or XDG_CONFIG_HOME"));
+    }
+    let usual = config_folder_in(Some("relative".into()), || Some("/home/.config".into()));
+    assert_eq!(usual.unwrap(), PathBuf::from("/home/.config/narrows"));
+}

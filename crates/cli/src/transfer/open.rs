@@ -83,10 +83,9 @@ pub fn open(
         return Err(Failure::Input("the URL's port is 0: give the server's".into()));
     }
     let identity = own_key(options.identity.as_deref(), "client.key")?;
-    let known = known_servers()?;
     match url.scheme {
-        Scheme::Tcp => over_tcp(url, options, direction, identity, known),
-        Scheme::Rrtp => over_rrtp(url, options, direction, &identity, &known, tap),
+        Scheme::Tcp => over_tcp(url, options, direction, identity),
+        Scheme::Rrtp => over_rrtp(url, options, direction, &identity, tap),
     }
 }
 
@@ -95,7 +94,6 @@ fn over_tcp(
     options: &TransferOptions,
     direction: TransferDirection,
     identity: Identity,
-    known: KnownServers,
 ) -> Result<OpenSession, Failure> {
     if options.hints.rate.is_some()
         || options.hints.rtt.is_some()
@@ -117,12 +115,17 @@ fn over_tcp(
             }
         },
     };
-    let (server, given) = (url.server(), url.key);
-    let accept: Accept = Box::new(move |found| match given {
-        Some(key) if key == *found => Ok(()),
-        Some(_) => Err(not_the_given(&server, found)),
-        None => pin(&known, &server, found),
-    });
+    let server = url.server();
+    let accept: Accept = match url.key {
+        Some(key) => Box::new(move |found| match key == *found {
+            true => Ok(()),
+            false => Err(not_the_given(&server, found)),
+        }),
+        None => {
+            let known = known_servers()?;
+            Box::new(move |found| pin(&known, &server, found))
+        }
+    };
     let session = TcpSession::new(&url.host, url.port, identity, congestion, accept, &STOP)?;
     let session = session.telling(note_busy);
     Ok(OpenSession {
@@ -141,7 +144,6 @@ fn over_rrtp(
     options: &TransferOptions,
     direction: TransferDirection,
     identity: &Identity,
-    known: &KnownServers,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<OpenSession, Failure> {
     if let Some(name) = options.protocol.as_deref().filter(|n| *n == "tcp" || n.starts_with("tcp+"))
@@ -165,11 +167,13 @@ fn over_rrtp(
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
     let config = ConnectionConfig { probes_rate, hint_source, ..transport.connection()? };
     let server = url.server();
-    let expect = match (url.key, known.get(&server)?) {
-        (Some(key), _) | (None, Some(key)) => Expect::Key(key),
-        (None, None) => Expect::Anybody,
+    let expect = match url.key {
+        Some(key) => Expect::Key(key),
+        None => known_servers()?.get(&server)?.map_or(Expect::Anybody, Expect::Key),
     };
-    let tokens = SavedTokens::at(key::config_folder()?.join("tokens"));
+    // Without a folder for them, each connection takes a round trip more.
+    let folder = key::config_folder().ok();
+    let tokens = folder.map_or_else(SavedTokens::default, |f| SavedTokens::at(f.join("tokens")));
     let how = SessionOptions {
         tap,
         tokens,
@@ -189,7 +193,7 @@ fn over_rrtp(
         let found = session
             .peer_key()
             .ok_or_else(|| Failure::Outside(format!("{server}: the connection was cut")))?;
-        pin(known, &server, &found)?;
+        pin(&known_servers()?, &server, &found)?;
     }
     let hints = transport.hints.to_path_hints();
     Ok(OpenSession {
