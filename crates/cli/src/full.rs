@@ -32,7 +32,7 @@ pub enum FullCommand {
     /// Get a file or a folder: encrypted, resumable, whole or not at all
     #[command(after_help = crate::transfer::GET)]
     Get(Box<crate::transfer::Get>),
-    /// Put a file or a folder on a server that permits it
+    /// Put files and folders on a server that permits it
     #[command(after_help = crate::transfer::PUT)]
     Put(Box<crate::transfer::Put>),
     /// List a served folder

@@ -56,10 +56,12 @@ otherwise the URL names it. The server must permit it (narrows serve
 --allow-put), and by default accepts only new names. The same command resumes an
 interrupted transfer. A file gets its final name when it is complete and its
 hash is correct. DIR/. means the contents of the folder, not the folder itself.
+The standard input (-) and a pipe are put as a file that the URL names.
 
 Examples:
   narrows put movie.mkv rrtp://host/
   narrows put photos rrtp://host/       makes photos there
+  narrows put *.jpg photos rrtp://host/album/     several, in one transfer
   tar c photos | narrows put - rrtp://host/photos.tar     standard input
   narrows put photos rrtp://host/old    makes old there, with photos' contents
   narrows put photos/. rrtp://host/     the contents of photos, without a folder";
@@ -108,9 +110,9 @@ pub struct Get {
 
 #[derive(Args, Debug)]
 pub struct Put {
-    /// The local file or folder; - is the standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Local files and folders; - is the standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Destination, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
@@ -289,9 +291,10 @@ fn get_over(
                         client::get(session, &url.path, dir, name, &control)
                     }
                     local::DownloadTarget::Folder(path) => {
-                        client::get_tree(session, &url.path, || local::made(path), &control)
+                        let made = |mode| local::made(path, mode);
+                        client::get_tree(session, &url.path, made, &control)
                     }
-                    local::DownloadTarget::Output(spool) => {
+                    local::DownloadTarget::Output(spool, _) => {
                         client::get(session, &url.path, &spool.dir, spool::NAME, &control)
                     }
                 })
@@ -300,11 +303,18 @@ fn get_over(
     );
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;
-    let is_stream = if let local::DownloadTarget::Output(spool) = target {
-        spool.pass_on(std::io::stdout().lock())?;
-        true
-    } else {
-        false
+    let is_stream = match target {
+        local::DownloadTarget::Output(spool, None) => {
+            spool.pass_on(std::io::stdout().lock())?;
+            true
+        }
+        local::DownloadTarget::Output(spool, Some(pipe)) => {
+            let failed = |e| Error::file(&error::shown(&pipe.display().to_string()), &e);
+            let file = std::fs::File::options().write(true).open(pipe).map_err(failed)?;
+            spool.pass_on(file)?;
+            true
+        }
+        local::DownloadTarget::File(..) | local::DownloadTarget::Folder(_) => false,
     };
     let shown = target.shown();
     finish(&opened, &a.options, ("got", &shown, is_stream), &done, begun, &progress)
@@ -318,7 +328,7 @@ pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     can_be_told(&url, &a.reconfigure)?;
     catch_interrupt();
-    let source = local::source(&a.file, &url)?;
+    let source = local::source(&a.files, &url)?;
     let shown = shown(&a.live, "put", &url, &a.options)?;
     let recording = record(&a.record, "put", &url, &a.options)?;
     let tap = ShownConnections::beside(shown.as_ref(), recording.tap("client"));
@@ -334,7 +344,7 @@ fn put_over(
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
     let opened = open::open(url, &a.options, open::TransferDirection::Put, tap)?;
-    let shown = error::shown(&a.file.display().to_string());
+    let shown = names(&a.files);
     let (control, progress) =
         going(&a.options, shown.clone(), matches!(source, local::UploadSource::Folder(..)));
     let begun = Instant::now();
@@ -349,8 +359,8 @@ fn put_over(
                     local::UploadSource::File(dir, name, path) => {
                         client::put(session, dir, Path::new(name), path, &control)
                     }
-                    local::UploadSource::Folder(dir, path) => {
-                        client::put_tree(session, dir, path, &control)
+                    local::UploadSource::Folder(tree, path) => {
+                        client::put_tree(session, tree, path, &control)
                     }
                     local::UploadSource::Input(spool, path) => {
                         client::put(session, &spool.dir, Path::new(spool::NAME), path, &control)
@@ -361,6 +371,16 @@ fn put_over(
     );
     progress.finish();
     finish(&opened, &a.options, ("put", &shown, false), &done?, begun, &progress)
+}
+
+/// `a`, or `a and 2 more`.
+fn names(files: &[PathBuf]) -> String {
+    let first = files.first().map_or_else(String::new, |file| file.display().to_string());
+    let first = error::shown(&first);
+    match files.len().saturating_sub(1) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 fn can_be_told(url: &Url, reconfigure: &Reconfigure) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! Shared parts of the tests: a service over pipes in memory, which break after a given number of bytes.
 
+use crate::client::UploadTree;
 use crate::service::{Permits, Service};
 use crate::stream::{FileStream, Output, Session};
 use crate::transfer_control::TransferControl;
@@ -216,6 +217,11 @@ pub fn control() -> TransferControl {
 /// A transfer that may replace local files.
 pub fn replacing() -> TransferControl {
     control().replacing(crate::Replace::Always)
+}
+
+/// The contents of a folder, to put.
+pub fn tree(path: &Path) -> UploadTree {
+    UploadTree::contents(open(path))
 }
 
 pub fn open(path: &Path) -> Dir {

@@ -1,6 +1,6 @@
 //! Clients of a server that is busy, also in the middle of an answer: they repeat the request and resume.
 
-use crate::bench_tests::{NEVER, bytes, control, open, random_key};
+use crate::bench_tests::{NEVER, bytes, control, open, random_key, tree};
 use crate::client::{get, get_tree, list, put, put_tree};
 use crate::path::CleanPath;
 use crate::requests::RequestSlot;
@@ -186,7 +186,7 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     let (server, came) = interrupting(root.path(), 2, 300_000);
     let session = patient(server, few, |_| ()).unwrap();
     let done = session
-        .while_busy(|| get_tree(&session, &path("d"), || Ok(open(here.path())), &control()))
+        .while_busy(|| get_tree(&session, &path("d"), |_| Ok(open(here.path())), &control()))
         .unwrap();
     assert_eq!((done.files, came.load(Ordering::SeqCst)), (150, 3));
     assert!(done.unchanged > 0, "what was whole is not fetched again");
@@ -195,7 +195,7 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     let (server, came) = interrupting(root.path(), 2, 300_000);
     let session = patient(server, few, |_| ()).unwrap();
     let done = session
-        .while_busy(|| put_tree(&session, &open(here.path()), &path("e"), &control()))
+        .while_busy(|| put_tree(&session, &tree(here.path()), &path("e"), &control()))
         .unwrap();
     assert_eq!((done.files, came.load(Ordering::SeqCst)), (150, 3));
     is_filled(&root.path().join("e"), &files);

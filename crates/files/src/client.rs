@@ -8,12 +8,14 @@ mod put;
 mod put_tree;
 mod stall;
 mod tree;
+mod upload_tree;
 
 pub use get::get;
 pub use get_tree::get_tree;
 pub use list::{Listing, list};
 pub use put::put;
 pub use put_tree::put_tree;
+pub use upload_tree::{UploadPart, UploadTree};
 
 use crate::frames::FileFrameReader;
 use crate::message::{FileFrame, FileRequest, Tuning};
@@ -67,6 +69,14 @@ fn ask(
     Ok((frames, output))
 }
 
+/// Runs `work` with permissions, and again without them if the server is too old for these.
+fn newest<T>(mut work: impl FnMut(bool) -> Result<T, Error>) -> Result<T, Error> {
+    match work(true) {
+        Err(e) if e.kind == ErrorKind::Version => work(false),
+        done => done,
+    }
+}
+
 /// Ends the sending half. A server that has read enough may have closed its half before; its answer is the result.
 fn last_word(output: &mut dyn Output) {
     let _ = output.finish();
@@ -77,7 +87,7 @@ fn last_word(output: &mut dyn Output) {
 /// # Errors
 /// The server's, or the connection's.
 pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error> {
-    let request = FileRequest::MakeFolder { path: path.to_string() };
+    let request = FileRequest::MakeFolder { path: path.to_string(), mode: None };
     let (mut frames, mut output) = ask(session, &request)?;
     last_word(output.as_mut());
     match frames.frame()? {

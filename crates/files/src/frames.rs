@@ -1,6 +1,8 @@
 //! Frames on a stream: `| kind (1) | length (3) | payload |`.
 
-use crate::message::{FileFrame, FileRequest, MAGIC, MAX_FRAME, MAX_REQUEST, VERSION};
+use crate::message::{
+    FileFrame, FileRequest, MAGIC, MAX_FRAME, MAX_REQUEST, OLDEST_VERSION, RequestHead, VERSION,
+};
 use crate::requests::SlotView;
 use narrows_peers::error::{Error, ErrorKind};
 use std::io::{self, Read, Write};
@@ -135,25 +137,25 @@ pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<FileRequest>, 
         return Ok(None);
     }
     exact(input, head.get_mut(first..).unwrap_or_default())?;
-    let (kind, length) = request_head(head)?;
-    let mut body = vec![0; length];
+    let head = request_head(head)?;
+    let mut body = vec![0; head.length];
     exact(input, &mut body)?;
-    FileRequest::read(kind, &body).map(Some)
+    FileRequest::read(head, &body).map(Some)
 }
 
 /// Bytes of a request before its body.
 pub const REQUEST_HEAD: usize = 6;
 
-/// The kind of a request, and the length of its body in bytes.
+/// Decodes the header of a request.
 ///
 /// # Errors
 /// A malformed header, or another version.
-pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
+pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<RequestHead, Error> {
     let [m0, m1, version, kind, l0, l1] = head;
     if [m0, m1] != MAGIC {
         return Err(Error::protocol("no request"));
     }
-    if version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
         return Err(Error::new(
             ErrorKind::Version,
             format!(
@@ -166,7 +168,7 @@ pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
     if length > MAX_REQUEST {
         return Err(Error::protocol("a request too long"));
     }
-    Ok((kind, length))
+    Ok(RequestHead { version, kind, length })
 }
 
 /// Sends WAIT frames at intervals of [`WAIT_EVERY`].

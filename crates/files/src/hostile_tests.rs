@@ -1,13 +1,13 @@
 //! Misbehaving clients, each beside a conforming one.
 
-use crate::bench_tests::{Memory, NEVER, bytes, control, open};
+use crate::bench_tests::{Memory, NEVER, bytes, control, open, tree};
 use crate::client::{get, get_tree, list, put, put_tree};
 use crate::frames::{self, FileFrameReader};
 use crate::message::{DirectoryEntry, EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::path::{CleanPath, is_upload, part_name, upload_name};
 use crate::requests::MAX_RUNNING;
 use crate::rrtp::{Expect, Permit, RrtpServer, RrtpSession, SessionOptions};
-use crate::service::{MAX_ENTRIES, Permits, Service};
+use crate::service::{Permits, Service};
 use crate::stream::{FileStream, Session};
 use crate::tcp::{self, TcpSession};
 use narrows_base::Spec;
@@ -15,7 +15,6 @@ use narrows_net::endpoint::connection;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::streams::FlowControlLimits;
 use narrows_transport::{Preset, Protocol};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -101,7 +100,7 @@ fn answers_that_nobody_reads_give_way() {
     for session in &hostile {
         for _ in 0..20 {
             let mut stream = session.open().unwrap();
-            let request = FileRequest::Get { path: "large".into(), held: None };
+            let request = FileRequest::Get { path: "large".into(), held: None, modes: false };
             stream.output.write_all(&request.bytes()).unwrap();
             streams.push(stream);
         }
@@ -114,36 +113,6 @@ fn answers_that_nobody_reads_give_way() {
     let here = tempfile::tempdir().unwrap();
     get(&over_udp(udp, 50), &path("small"), &open(here.path()), "small", &control()).unwrap();
     assert!(service.requests().running() <= MAX_RUNNING.network);
-}
-
-/// Unread listings that hold the maximum of entries give way to the next request for a listing.
-#[test]
-fn listings_that_nobody_reads_give_way() {
-    let root = tempfile::tempdir().unwrap();
-    for folder in ["many", "few"] {
-        std::fs::create_dir(root.path().join(folder)).unwrap();
-    }
-    for n in 0..MAX_ENTRIES {
-        std::fs::write(root.path().join(format!("many/{n:0250}")), b"").unwrap();
-    }
-    std::fs::write(root.path().join("few/f"), b"f").unwrap();
-    let (service, udp, _) = serve(root.path(), Permits::default());
-    let limits = FlowControlLimits { data: 4000, stream: 1000, both: 16, one_way: 0 };
-    let mut streams = Vec::new();
-    for key in [10, 11] {
-        let hostile = over_udp_with(udp, key, |config| config.limits = limits);
-        let mut stream = hostile.open().unwrap();
-        let request = FileRequest::List { path: "many".into() };
-        stream.output.write_all(&request.bytes()).unwrap();
-        streams.push((hostile, stream));
-    }
-    while service.listed() < 2 * MAX_ENTRIES {
-        std::thread::yield_now();
-    }
-    let honest = over_udp(udp, 50);
-    let few = || list(&honest, &path("few"));
-    assert_eq!(few().unwrap_err().kind, ErrorKind::Busy);
-    assert_eq!(honest.while_busy(few).unwrap().entries.len(), 1);
 }
 
 /// Any number of connections without a handshake, or without a request: a client that comes after them is served.
@@ -166,7 +135,7 @@ fn idle_tcp_connections_shut_nobody_out() {
 
 fn begin_upload(memory: &Memory, name: &str, size: u64, some: &[u8]) -> FileStream {
     let FileStream { input, mut output } = memory.open().unwrap();
-    output.write_all(&FileRequest::Put { path: name.into(), size }.bytes()).unwrap();
+    output.write_all(&FileRequest::Put { path: name.into(), size, mode: None }.bytes()).unwrap();
     let mut frames = FileFrameReader::new(input);
     assert!(matches!(frames.frame().unwrap(), FileFrame::Holding { .. }));
     frames::send(output.as_mut(), &FileFrame::Start(0)).unwrap();
@@ -255,8 +224,8 @@ fn a_stream_goes_on_behind_an_error() {
     let FileStream { input, mut output } = memory.open().unwrap();
     let hash = *blake3::hash(b"new").as_bytes();
     for request in [
-        FileRequest::Get { path: "none".into(), held: None },
-        FileRequest::Put { path: "f".into(), size: 3 },
+        FileRequest::Get { path: "none".into(), held: None, modes: false },
+        FileRequest::Put { path: "f".into(), size: 3, mode: None },
     ] {
         output.write_all(&request.bytes()).unwrap();
     }
@@ -264,12 +233,14 @@ fn a_stream_goes_on_behind_an_error() {
         frames::write(output.as_mut(), &frame).unwrap();
     }
     let held = HeldPrefix { bytes: 1, hash: *blake3::hash(b"f").as_bytes() };
-    output.write_all(&FileRequest::Get { path: "f".into(), held: Some(held) }.bytes()).unwrap();
+    output
+        .write_all(&FileRequest::Get { path: "f".into(), held: Some(held), modes: false }.bytes())
+        .unwrap();
     output.finish().unwrap();
     let mut frames = FileFrameReader::new(input);
     assert_eq!(frames.frame().unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(frames.frame().unwrap_err().kind, ErrorKind::Exists);
-    assert!(matches!(frames.frame().unwrap(), FileFrame::Begin { start: 1, size: 1 }));
+    assert!(matches!(frames.frame().unwrap(), FileFrame::Begin { start: 1, size: 1, mode: None }));
     assert!(matches!(frames.frame().unwrap(), FileFrame::End(_)));
 }
 
@@ -294,15 +265,15 @@ fn many_small_files_share_a_few_streams_both_ways() {
     }
     let session = CountedStreams(Memory::new(root.path(), puts()), 0.into());
     let streams = || session.1.swap(0, std::sync::atomic::Ordering::SeqCst);
-    let done = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap();
+    let done = put_tree(&session, &tree(here.path()), &path("d"), &control()).unwrap();
     assert_eq!((done.files, done.moved, done.unchanged), (300, 900_000, 0));
     assert!(streams() <= 5, "one for the folders, four for the files");
-    let again = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap();
+    let again = put_tree(&session, &tree(here.path()), &path("d"), &control()).unwrap();
     assert_eq!((again.files, again.moved, again.unchanged), (300, 0, 300));
     assert!(streams() <= 5);
     let back = tempfile::tempdir().unwrap();
     for moved in [900_000, 0] {
-        let done = get_tree(&session, &path("d"), || Ok(open(back.path())), &control()).unwrap();
+        let done = get_tree(&session, &path("d"), |_| Ok(open(back.path())), &control()).unwrap();
         assert_eq!((done.files, done.moved), (300, moved));
         assert!(streams() <= 5);
     }
@@ -312,12 +283,12 @@ fn many_small_files_share_a_few_streams_both_ways() {
     // A differing file is left out on either side, and the others are transferred.
     std::fs::write(here.path().join("f7"), bytes(9999, 3000)).unwrap();
     std::fs::write(here.path().join("new"), b"new").unwrap();
-    let e = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap_err();
+    let e = put_tree(&session, &tree(here.path()), &path("d"), &control()).unwrap_err();
     assert!(
         e.kind == ErrorKind::Exists && e.line.contains("f7") && e.line.contains("300 of 301"),
         "{e}"
     );
-    let e = get_tree(&session, &path("d"), || Ok(open(here.path())), &control()).unwrap_err();
+    let e = get_tree(&session, &path("d"), |_| Ok(open(here.path())), &control()).unwrap_err();
     assert!(e.kind == ErrorKind::Exists && e.line.contains("f7"), "{e}");
     assert_eq!(std::fs::read(here.path().join("f7")).unwrap(), bytes(9999, 3000));
 }
@@ -334,16 +305,16 @@ fn hidden_files_come_only_into_a_folder_of_their_own() {
     let memory = Memory::new(root.path(), puts());
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("mine"), b"mine").unwrap();
-    let done = get_tree(&memory, &path("d"), || Ok(open(home.path())), &control()).unwrap();
+    let done = get_tree(&memory, &path("d"), |_| Ok(open(home.path())), &control()).unwrap();
     assert_eq!((done.files, done.hidden), (1, 3));
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
     let all = control().with_hidden(true);
-    assert_eq!(get_tree(&memory, &path("d"), || Ok(open(home.path())), &all).unwrap().files, 3);
+    assert_eq!(get_tree(&memory, &path("d"), |_| Ok(open(home.path())), &all).unwrap().files, 3);
     let own = tempfile::tempdir().unwrap();
     memory.budget.store(60_000, std::sync::atomic::Ordering::SeqCst);
-    assert!(get_tree(&memory, &path("d"), || Ok(open(own.path())), &control()).is_err());
+    assert!(get_tree(&memory, &path("d"), |_| Ok(open(own.path())), &control()).is_err());
     memory.budget.store(i64::MAX, std::sync::atomic::Ordering::SeqCst);
-    let done = get_tree(&memory, &path("d"), || Ok(open(own.path())), &control()).unwrap();
+    let done = get_tree(&memory, &path("d"), |_| Ok(open(own.path())), &control()).unwrap();
     assert_eq!((done.files, done.hidden), (3, 0));
     let names = std::fs::read_dir(own.path()).unwrap().count();
     assert_eq!(names, 3, "nothing is left that says it was incomplete");

@@ -22,13 +22,14 @@ mod follower;
 pub mod frames;
 pub mod hashing;
 pub mod message;
+pub mod mode;
 pub mod partial_file;
 pub mod path;
 pub mod requests;
 pub mod rrtp;
 pub mod service;
 mod silence;
-mod source_stamp;
+mod source_file;
 pub mod stream;
 pub mod tcp;
 pub mod transfer_control;
@@ -52,6 +53,8 @@ mod cut_tests;
 mod hostile_tests;
 #[cfg(test)]
 mod lying_server_tests;
+#[cfg(all(test, unix))]
+mod mode_tests;
 #[cfg(test)]
 mod put_flood_tests;
 #[cfg(test)]

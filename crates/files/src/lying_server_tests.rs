@@ -6,7 +6,7 @@ mod endless;
 mod folders;
 
 use crate::bench_tests::{bytes, control, open, pair};
-use crate::client::{get, get_tree, list, make_folder, put, put_tree, tune};
+use crate::client::{UploadTree, get, get_tree, list, make_folder, put, put_tree, tune};
 use crate::frames::{self, FileFrameReader};
 use crate::message::{DirectoryEntry, EntryKind, FileFrame, FileRequest, HeldPrefix, Tuning};
 use crate::path::{CleanPath, part_name};
@@ -132,13 +132,16 @@ fn entry(kind: EntryKind, size: u64, name: &str) -> DirectoryEntry {
     DirectoryEntry { kind, size, modified: i64::MIN, name: name.into() }
 }
 fn listing(entries: Vec<DirectoryEntry>) -> Vec<u8> {
-    framed(&[FileFrame::Listed(entries), FileFrame::ListEnd { folder: true, hidden: 0 }])
+    framed(&[
+        FileFrame::Listed(entries),
+        FileFrame::ListEnd { folder: true, hidden: 0, mode: None },
+    ])
 }
 /// The answer to a GET of a complete file.
 fn file(content: &[u8]) -> Vec<u8> {
     let size = content.len() as u64;
     framed(&[
-        FileFrame::Begin { start: 0, size },
+        FileFrame::Begin { start: 0, size, mode: None },
         FileFrame::Data(content),
         FileFrame::End(hash(content)),
     ])

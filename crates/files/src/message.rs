@@ -1,6 +1,7 @@
 //! Requests and frames. `docs/files.md` has the layouts.
 
 use crate::error_code;
+use crate::mode::Mode;
 use crate::path::MAX_PATH;
 use crate::wire::{Fields, put_text};
 use narrows_base::{Duration, Rate};
@@ -8,7 +9,9 @@ use narrows_congestion::PathHints;
 use narrows_peers::error::{Error, shown};
 
 /// Version of the requests and frames.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
+/// Oldest version that is still answered: without permissions.
+pub const OLDEST_VERSION: u8 = 2;
 /// First bytes of a request.
 pub const MAGIC: [u8; 2] = *b"NF";
 /// Most bytes of a request's body: a path and its parameters.
@@ -72,6 +75,8 @@ pub enum FileRequest {
     List {
         /// Path below the served folder.
         path: String,
+        /// Whether the answer has the folder's permissions (version 3).
+        modes: bool,
     },
     /// Reads a file.
     Get {
@@ -79,6 +84,8 @@ pub enum FileRequest {
         path: String,
         /// Bytes that are not sent again if they are the file's beginning.
         held: Option<HeldPrefix>,
+        /// Whether the answer has the file's permissions (version 3).
+        modes: bool,
     },
     /// Writes a file.
     Put {
@@ -86,11 +93,15 @@ pub enum FileRequest {
         path: String,
         /// Size of the file in bytes.
         size: u64,
+        /// The file's permissions (version 3).
+        mode: Option<Mode>,
     },
     /// Creates a folder and its parents.
     MakeFolder {
         /// Path below the served folder.
         path: String,
+        /// The folder's permissions if it is new (version 3).
+        mode: Option<Mode>,
     },
     /// Sets the path hints and the controller of the server's sender, for the rest of this connection.
     Tune(Tuning),
@@ -111,28 +122,41 @@ impl FileRequest {
         }
     }
 
+    /// The lowest version that has the request.
+    fn version(&self) -> u8 {
+        let is_new = match self {
+            FileRequest::List { modes, .. } | FileRequest::Get { modes, .. } => *modes,
+            FileRequest::Put { mode, .. } | FileRequest::MakeFolder { mode, .. } => mode.is_some(),
+            FileRequest::Tune(_) => false,
+        };
+        if is_new { VERSION } else { OLDEST_VERSION }
+    }
+
     /// The encoded request with its header.
     pub fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         match self {
-            FileRequest::List { path } | FileRequest::MakeFolder { path } => {
-                put_text(&mut body, path)
-            }
-            FileRequest::Get { path, held } => {
+            FileRequest::List { path, .. } => put_text(&mut body, path),
+            FileRequest::Get { path, held, .. } => {
                 put_text(&mut body, path);
                 if let Some(held) = held {
                     body.extend(held.bytes.to_be_bytes());
                     body.extend(held.hash);
                 }
             }
-            FileRequest::Put { path, size } => {
+            FileRequest::Put { path, size, mode } => {
                 put_text(&mut body, path);
                 body.extend(size.to_be_bytes());
+                put_mode(&mut body, *mode);
+            }
+            FileRequest::MakeFolder { path, mode } => {
+                put_text(&mut body, path);
+                put_mode(&mut body, *mode);
             }
             FileRequest::Tune(tuning) => tuning.put(&mut body),
         }
         let mut out = MAGIC.to_vec();
-        out.extend([VERSION, self.kind()]);
+        out.extend([self.version(), self.kind()]);
         out.extend((body.len() as u16).to_be_bytes());
         out.extend(body);
         out
@@ -141,28 +165,55 @@ impl FileRequest {
     /// Decodes the bytes behind the header.
     ///
     /// # Errors
-    /// An unknown kind, or a body that is not of that kind.
-    pub fn read(kind: u8, body: &[u8]) -> Result<FileRequest, Error> {
+    /// An unknown kind, or a body that is not of that kind and version.
+    pub fn read(head: RequestHead, body: &[u8]) -> Result<FileRequest, Error> {
         let mut f = Fields::new(body);
-        if kind == 5 {
+        if head.kind == 5 {
             let tuning = Tuning::read(&mut f)?;
             return f.end().map(|()| FileRequest::Tune(tuning));
         }
         let path = f.text()?.to_string();
-        let request = match kind {
-            1 => FileRequest::List { path },
-            2 if f.is_empty() => FileRequest::Get { path, held: None },
+        let modes = head.version > OLDEST_VERSION;
+        let request = match head.kind {
+            1 => FileRequest::List { path, modes },
+            2 if f.is_empty() => FileRequest::Get { path, held: None, modes },
             2 => {
                 let held = HeldPrefix { bytes: f.u64()?, hash: f.hash()? };
-                FileRequest::Get { path, held: Some(held) }
+                FileRequest::Get { path, held: Some(held), modes }
             }
-            3 => FileRequest::Put { path, size: f.u64()? },
-            4 => FileRequest::MakeFolder { path },
+            3 => FileRequest::Put { path, size: f.u64()?, mode: read_mode(&mut f, modes)? },
+            4 => FileRequest::MakeFolder { path, mode: read_mode(&mut f, modes)? },
             _ => return Err(Error::protocol("an unknown request")),
         };
         f.end()?;
         Ok(request)
     }
+}
+
+/// The header of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestHead {
+    /// Version of the request, one that is answered.
+    pub version: u8,
+    /// Kind of the request.
+    pub kind: u8,
+    /// Length of the body in bytes.
+    pub length: usize,
+}
+
+fn put_mode(out: &mut Vec<u8>, mode: Option<Mode>) {
+    if let Some(mode) = mode {
+        out.extend(mode.bits().to_be_bytes());
+    }
+}
+
+/// Reads permissions if the message has them.
+fn read_mode(f: &mut Fields<'_>, is_there: bool) -> Result<Option<Mode>, Error> {
+    if !is_there {
+        return Ok(None);
+    }
+    let mode = Mode::from_bits(f.u16()?);
+    mode.map(Some).ok_or_else(|| Error::protocol("permissions with other bits"))
 }
 
 /// Kinds of a listing's entries.
@@ -240,6 +291,8 @@ pub enum FileFrame<'b> {
         start: u64,
         /// Size of the whole file.
         size: u64,
+        /// The file's permissions (version 3).
+        mode: Option<Mode>,
     },
     /// PUT: the bytes that the server holds; `whole` if they are a finished file, not a partial one.
     Holding {
@@ -260,6 +313,8 @@ pub enum FileFrame<'b> {
         folder: bool,
         /// Number of left-out entries that are not among those listed.
         hidden: u64,
+        /// The folder's permissions (version 3).
+        mode: Option<Mode>,
     },
     /// TUNE: the controller of this end's sender, and its measurements of the path.
     Tuned(Tuning),
@@ -288,9 +343,10 @@ impl FileFrame<'_> {
                 out.extend(hash);
                 3
             }
-            FileFrame::Begin { start, size } => {
+            FileFrame::Begin { start, size, mode } => {
                 out.extend(start.to_be_bytes());
                 out.extend(size.to_be_bytes());
+                put_mode(&mut out, *mode);
                 4
             }
             FileFrame::Holding { held, whole } => {
@@ -308,9 +364,10 @@ impl FileFrame<'_> {
                 entries.iter().for_each(|e| e.put(&mut out));
                 8
             }
-            FileFrame::ListEnd { folder, hidden } => {
+            FileFrame::ListEnd { folder, hidden, mode } => {
                 out.push(u8::from(*folder));
                 out.extend(hidden.to_be_bytes());
+                put_mode(&mut out, *mode);
                 9
             }
             FileFrame::Tuned(tuning) => {
@@ -340,7 +397,12 @@ impl FileFrame<'_> {
             }
             2 => return Ok(FileFrame::Data(payload)),
             3 => FileFrame::End(f.hash()?),
-            4 => FileFrame::Begin { start: f.u64()?, size: f.u64()? },
+            4 => {
+                let start = f.u64()?;
+                let size = f.u64()?;
+                let has_mode = !f.is_empty();
+                FileFrame::Begin { start, size, mode: read_mode(&mut f, has_mode)? }
+            }
             5 => FileFrame::Holding {
                 held: HeldPrefix { bytes: f.u64()?, hash: f.hash()? },
                 whole: f.u8()? != 0,
@@ -354,7 +416,12 @@ impl FileFrame<'_> {
                 }
                 FileFrame::Listed(entries)
             }
-            9 => FileFrame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
+            9 => {
+                let folder = f.u8()? != 0;
+                let hidden = f.u64()?;
+                let has_mode = !f.is_empty();
+                FileFrame::ListEnd { folder, hidden, mode: read_mode(&mut f, has_mode)? }
+            }
             10 => FileFrame::Tuned(Tuning::read(&mut f)?),
             _ => return Err(Error::protocol("an unknown frame")),
         };

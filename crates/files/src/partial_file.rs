@@ -5,6 +5,7 @@
 //! and modification time, and cannot disagree with the bytes after a crash.
 
 use crate::message::HeldPrefix;
+use crate::mode::{self, Mode, PRIVATE};
 use crate::path::{check_name, part_name, upload_name};
 use blake3::Hasher;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
@@ -257,7 +258,7 @@ impl TargetFile {
             Ok(file) => {
                 let file = regular(file, what)?;
                 if is_ours_alone(&file) {
-                    set_mode(&file, PRIVATE);
+                    mode::set(&file, PRIVATE);
                     return Ok(file);
                 }
                 self.dir.remove_file(&self.part).map_err(file_error)?;
@@ -270,40 +271,6 @@ impl TargetFile {
         cap_std::fs::OpenOptionsExt::mode(&mut options, PRIVATE);
         self.dir.open_with(&self.part, options.create_new(true)).map_err(file_error)
     }
-}
-
-/// Mode of a partial file: only its owner reads it.
-const PRIVATE: u32 = 0o600;
-
-/// Mode of a new file by the process's umask, which is read once.
-#[cfg(unix)]
-fn usual_mode() -> u32 {
-    use rustix::fs::Mode;
-    use rustix::process::umask;
-    use std::sync::OnceLock;
-    static UMASK: OnceLock<u32> = OnceLock::new();
-    // It can only be read by setting it: files that other threads create meanwhile are private.
-    let read = || {
-        let before = umask(Mode::RWXG | Mode::RWXO);
-        umask(before);
-        before.bits()
-    };
-    0o666 & !*UMASK.get_or_init(read)
-}
-#[cfg(not(unix))]
-fn usual_mode() -> u32 {
-    PRIVATE
-}
-
-/// Sets a file's mode. Some file systems have none.
-fn set_mode(file: &File, mode: u32) {
-    #[cfg(unix)]
-    {
-        let mode = rustix::fs::Mode::from_bits_truncate(mode);
-        let _ = rustix::fs::fchmod(file, mode);
-    }
-    #[cfg(not(unix))]
-    let _ = (file, mode);
 }
 
 /// Whether a file has a single name and belongs to this user.
@@ -392,13 +359,18 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Verifies the hash of the whole file, syncs it to disk, and gives it its name. Replaces another file of that name
-    /// only if `replace` is set.
+    /// Verifies the hash of the whole file, syncs it to disk, and gives it its name and the permissions of its source.
+    /// Replaces another file of that name only if `replace` is set; then no user can read it that could not before.
     ///
     /// # Errors
     /// The hash differs, or another file has the name: the partial file is removed. Or the disk's: the partial file
     /// stays.
-    pub fn finish(self, hash: &[u8; 32], replace: bool) -> Result<Finished, Error> {
+    pub fn finish(
+        self,
+        hash: &[u8; 32],
+        replace: bool,
+        source: Option<Mode>,
+    ) -> Result<Finished, Error> {
         let PartialFile { place, file, hasher, .. } = self;
         let what = place.shown();
         if hasher.finalize() != blake3::Hash::from_bytes(*hash) {
@@ -411,7 +383,8 @@ impl PartialFile {
                 ),
             ));
         }
-        set_mode(&file, usual_mode());
+        let before = place.dir.symlink_metadata(&place.name).ok();
+        mode::complete(&file, source, before.filter(|about| replace && about.is_file()).as_ref());
         file.sync_all().map_err(|e| Error::file(&what, &e))?;
         let done = if replace { place.rename(&what)? } else { place.name_it(&what, hash)? };
         // Sync the name as well. Some folders cannot be synced; the file is complete all the same.

@@ -1,6 +1,6 @@
 //! Malicious uploads: many, empty, unfinished, of one name at once, and at the limits that the server's owner set.
 
-use crate::bench_tests::{Memory, bytes, control, open, random_key};
+use crate::bench_tests::{Memory, bytes, control, open, random_key, tree};
 use crate::client::{make_folder, put, put_tree};
 use crate::frames::{self, FileFrameReader};
 use crate::message::{FileFrame, FileRequest};
@@ -39,7 +39,9 @@ fn left_half_way(memory: &mut Memory, key: u8, name: &str, some: &[u8]) {
     memory.client = [key; 32];
     let FileStream { input, mut output } = memory.open().unwrap();
     let mut frames = FileFrameReader::new(input);
-    output.write_all(&FileRequest::Put { path: name.into(), size: 1 << 40 }.bytes()).unwrap();
+    output
+        .write_all(&FileRequest::Put { path: name.into(), size: 1 << 40, mode: None }.bytes())
+        .unwrap();
     let begun = frames.frame().is_ok();
     // The server may refuse it at any time.
     let _ = frames::send(output.as_mut(), &FileFrame::Start(0));
@@ -74,7 +76,7 @@ fn a_quota_bounds_names_too() {
     // Nested folders, as a client puts them.
     std::fs::create_dir_all(here.path().join("x/y/z")).unwrap();
     assert_eq!(
-        put_tree(&again, &open(here.path()), &path("t"), &control()).unwrap_err().kind,
+        put_tree(&again, &tree(here.path()), &path("t"), &control()).unwrap_err().kind,
         ErrorKind::Full
     );
 }
@@ -104,7 +106,7 @@ fn sizes_and_quotas_are_exact() {
     let memory = Memory::new(root.path(), Permits { max_size: Some(4), ..puts() });
     let FileStream { input, mut output } = memory.open().unwrap();
     let mut frames = FileFrameReader::new(input);
-    output.write_all(&FileRequest::Put { path: "f".into(), size: 4 }.bytes()).unwrap();
+    output.write_all(&FileRequest::Put { path: "f".into(), size: 4, mode: None }.bytes()).unwrap();
     assert!(matches!(frames.frame().unwrap(), FileFrame::Holding { .. }));
     for frame in [FileFrame::Start(0), FileFrame::Data(b"more")] {
         frames::send(output.as_mut(), &frame).unwrap();

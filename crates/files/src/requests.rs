@@ -314,16 +314,6 @@ impl SlotView {
         self.given_up()
     }
 
-    /// Revokes the slot: the server needs the memory of its answer.
-    pub(crate) fn give_way(&self) {
-        self.0.give_way(GAVE_WAY);
-    }
-
-    /// Whether both views are of the same slot.
-    pub(crate) fn is_of(&self, other: &SlotView) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Bytes moved for the request so far.
     pub fn bytes(&self) -> u64 {
         self.0.moved.load(Ordering::Relaxed)

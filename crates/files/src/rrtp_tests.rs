@@ -159,7 +159,7 @@ fn a_known_server_is_asked_with_the_first_packet() {
         assert_eq!(session.peer_protocol().as_deref(), Some("rrtp+cubic"));
         std::fs::remove_file(here.path().join("f")).unwrap();
     }
-    let making = FileRequest::MakeFolder { path: "made".into() };
+    let making = FileRequest::MakeFolder { path: "made".into(), mode: None };
     let patient = session();
     make_folder(&patient, &CleanPath::read("made").unwrap()).unwrap();
     assert_eq!((patient.went_early(), root.path().join("made").exists()), (Some(false), true));

@@ -9,12 +9,10 @@ mod sweep;
 
 pub(crate) use put::UNASKED;
 
-#[cfg(test)]
-pub(crate) use list::MAX_ENTRIES;
-
 use crate::frames::{self, FileFrameReader};
 use crate::hashing::Hashing;
 use crate::message::{FileFrame, FileRequest, Tuning};
+use crate::mode::make_folder;
 use crate::path::CleanPath;
 use crate::requests::{
     IDLE, MAX_REQUESTS, MAX_RUNNING, RequestSlot, RequestSource, Requests, SlotView, watched,
@@ -156,8 +154,6 @@ pub struct Service {
     quota: Quota,
     caps: caps::Caps,
     hashing: Hashing,
-    /// Entries of listings that are held in memory.
-    listings: list::Listings,
     requests: Arc<Requests>,
     log: Box<dyn Fn(&AnsweredRequest) + Send + Sync>,
 }
@@ -180,12 +176,10 @@ impl Service {
         let (quota, caps) = (Quota::new(permits.quota), caps::Caps::default());
         caps.set(permits.rate);
         let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
-        let listings = list::Listings::default();
         let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
         let (log, may_put) = (Box::new(log), permits.put);
         let permits = RwLock::new(Arc::new(permits));
-        let service =
-            Service { root: dir, permits, uploads, quota, caps, hashing, listings, requests, log };
+        let service = Service { root: dir, permits, uploads, quota, caps, hashing, requests, log };
         if may_put {
             service.sweep();
         }
@@ -232,12 +226,6 @@ impl Service {
         let before = self.quota.used();
         let found = sweep::sweep(&self.root, SystemTime::now());
         self.quota.measured(found, before);
-    }
-
-    /// Entries that current listings hold.
-    #[cfg(test)]
-    pub(crate) fn listed(&self) -> usize {
-        self.listings.entries()
     }
 
     /// The requests of all clients, over all transports.
@@ -343,10 +331,10 @@ impl Service {
         link: &dyn RequestChannel,
     ) -> Result<(), (Error, ResumePoint)> {
         let (what, path) = match &request {
-            FileRequest::List { path } => ("ls", path),
+            FileRequest::List { path, .. } => ("ls", path),
             FileRequest::Get { path, .. } => ("get", path),
             FileRequest::Put { path, .. } => ("put", path),
-            FileRequest::MakeFolder { path } => ("mkdir", path),
+            FileRequest::MakeFolder { path, .. } => ("mkdir", path),
             FileRequest::Tune(tuning) => ("tune", &tuning.controller),
         };
         (event.what, event.path) = (what, path.clone());
@@ -390,20 +378,20 @@ impl Service {
         let path = CleanPath::read(&event.path)?;
         match request {
             FileRequest::Tune(_) => Ok(()),
-            FileRequest::List { .. } => list::answer(self, caller, &path, output),
-            FileRequest::Get { held, .. } => {
-                get::answer(self, caller, &path, held, output, &mut event.bytes)
+            FileRequest::List { modes, .. } => list::answer(self, caller, &path, modes, output),
+            FileRequest::Get { held, modes, .. } => {
+                let wanted = get::WantedPart { held, modes };
+                get::answer(self, caller, &path, &wanted, output, &mut event.bytes)
             }
-            FileRequest::Put { size, .. } => {
+            FileRequest::Put { size, mode, .. } => {
                 self.may_put()?;
-                put::answer(self, caller, &path, size, frames, output, event)
+                let file = put::AnnouncedFile { size, mode };
+                put::answer(self, caller, &path, &file, frames, output, event)
             }
-            FileRequest::MakeFolder { .. } => {
+            FileRequest::MakeFolder { mode, .. } => {
                 self.may_put()?;
                 self.quota.take(self.missing(&path).saturating_mul(quota::NAME_BYTES))?;
-                self.root
-                    .create_dir_all(path.relative())
-                    .map_err(|e| Error::file(&named(&path), &e))?;
+                make_folder(&self.root, &path, mode).map_err(|e| Error::file(&named(&path), &e))?;
                 frames::send(output, &FileFrame::Done)
             }
         }

@@ -1,6 +1,6 @@
 //! Results and refusals of the service.
 
-use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replacing};
+use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replacing, tree};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
 use crate::message::{EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::path::{CleanPath, part_name, upload_name};
@@ -59,7 +59,8 @@ fn nothing_outside_the_root_is_read_or_written() {
     assert_eq!(std::fs::read(all.path().join("out/secret")).unwrap(), b"s");
     assert_eq!(std::fs::read_dir(all.path().join("out")).unwrap().count(), 1);
     for raw in ["../out/secret", "in/../../out/secret", "/etc/../..", "in/\0"] {
-        let e = raw_request(&memory, &FileRequest::Get { path: raw.into(), held: None });
+        let e =
+            raw_request(&memory, &FileRequest::Get { path: raw.into(), held: None, modes: false });
         assert!(matches!(e.kind, ErrorKind::BadPath | ErrorKind::NotFound), "{raw}: {e}");
     }
     // A link to a target below the root is served.
@@ -194,11 +195,11 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     }
     std::fs::write(here.path().join("a").join(part_name("x")), "half").unwrap();
     let memory = Memory::new(root.path(), puts());
-    let done = put_tree(&memory, &open(here.path()), &path("new/er"), &control()).unwrap();
+    let done = put_tree(&memory, &tree(here.path()), &path("new/er"), &control()).unwrap();
     // Half of a file is left out, and counted.
     assert_eq!((done.files, done.bytes, done.skipped), (5, 500_000, 1));
     let back = tempfile::tempdir().unwrap();
-    let done = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &control()).unwrap();
+    let done = get_tree(&memory, &path("new/er"), |_| Ok(open(back.path())), &control()).unwrap();
     assert_eq!((done.files, done.moved), (5, 500_000));
     for name in names {
         let (a, b) = (here.path().join(name), back.path().join(name));
@@ -206,10 +207,10 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     }
     assert!(back.path().join("a/empty").is_dir());
     assert_eq!(std::fs::read_dir(back.path().join("a")).unwrap().count(), 3);
-    let again = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &control()).unwrap();
+    let again = get_tree(&memory, &path("new/er"), |_| Ok(open(back.path())), &control()).unwrap();
     assert_eq!((again.moved, again.unchanged), (0, 5));
     assert_eq!(
-        kind(get_tree(&memory, &path("new/er/top"), || Ok(open(back.path())), &control())),
+        kind(get_tree(&memory, &path("new/er/top"), |_| Ok(open(back.path())), &control())),
         ErrorKind::WrongType
     );
 }
@@ -222,7 +223,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     std::fs::write(here.path().join("f"), &content).unwrap();
     // The older upload hangs: its client is gone, and its connection has not timed out.
     let FileStream { input, mut output } = memory.open().unwrap();
-    let request = FileRequest::Put { path: "f".into(), size: 100_000 };
+    let request = FileRequest::Put { path: "f".into(), size: 100_000, mode: None };
     output.write_all(&request.bytes()).unwrap();
     let mut old = frames::FileFrameReader::new(input);
     assert!(matches!(
@@ -271,8 +272,9 @@ fn whatever_a_client_sends_the_service_ends_and_stays_inside() {
         let FileStream { mut input, mut output } = memory.open().unwrap();
         let mut noise = match random_key(seed, 0, 4) {
             0 => Vec::new(),
-            1 => FileRequest::Put { path: "p".into(), size: random_key(seed, 1, 100) }.bytes(),
-            2 => FileRequest::Get { path: "f".into(), held: None }.bytes(),
+            1 => FileRequest::Put { path: "p".into(), size: random_key(seed, 1, 100), mode: None }
+                .bytes(),
+            2 => FileRequest::Get { path: "f".into(), held: None, modes: false }.bytes(),
             _ => vec![b'N', b'F', 1],
         };
         noise.extend(bytes(seed, random_key(seed, 2, 300) as usize));
@@ -314,7 +316,7 @@ fn framed(list: &[FileFrame<'_>]) -> Vec<u8> {
 
 #[test]
 fn a_server_that_lies_leaves_nothing_under_the_final_name() {
-    let begin = |size| FileFrame::Begin { start: 0, size };
+    let begin = |size| FileFrame::Begin { start: 0, size, mode: None };
     let right = *blake3::hash(b"abc").as_bytes();
     for (i, lies) in [
         framed(&[begin(3), FileFrame::Data(b"abc"), FileFrame::End([0; 32])]),
@@ -322,7 +324,7 @@ fn a_server_that_lies_leaves_nothing_under_the_final_name() {
         framed(&[begin(3), FileFrame::Data(b"ab"), FileFrame::End(right)]),
         framed(&[begin(3), FileFrame::Data(b"abc")]),
         framed(&[
-            FileFrame::Begin { start: 2, size: 3 },
+            FileFrame::Begin { start: 2, size: 3, mode: None },
             FileFrame::Data(b"c"),
             FileFrame::End(right),
         ]),
@@ -354,10 +356,10 @@ fn names_of_a_server_that_lead_elsewhere_are_left_out() {
     let names = ["../x", "a/b", "..", "", ".f.narrows-part", "\0"];
     let lies = framed(&[
         FileFrame::Listed(names.iter().map(|n| entry(n)).collect()),
-        FileFrame::ListEnd { folder: true, hidden: 1 },
+        FileFrame::ListEnd { folder: true, hidden: 1, mode: None },
     ]);
     let done =
-        get_tree(&Liar(lies), &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap();
+        get_tree(&Liar(lies), &CleanPath::root(), |_| Ok(open(here.path())), &control()).unwrap();
     assert_eq!((done.files, done.skipped), (0, 7));
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }

@@ -153,7 +153,9 @@ fn a_server_that_takes_an_upload_says_that_it_is_at_work() {
     let root = tempfile::tempdir().unwrap();
     let memory = Memory::new(root.path(), Permits { put: true, ..Permits::default() });
     let FileStream { mut input, mut output } = memory.open().unwrap();
-    output.write_all(&FileRequest::Put { path: "f".into(), size: 100 }.bytes()).unwrap();
+    output
+        .write_all(&FileRequest::Put { path: "f".into(), size: 100, mode: None }.bytes())
+        .unwrap();
     // The HOLDING frame.
     input.read_exact(&mut [0; 4 + 41]).unwrap();
     frames::send(output.as_mut(), &FileFrame::Start(0)).unwrap();

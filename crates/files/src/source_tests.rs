@@ -1,8 +1,8 @@
 //! Files as they occur on disks: with names and kinds that cannot be transferred, with holes, growing while they are
 //! sent, and partial files that link to other files.
 
-use crate::bench_tests::{Memory, bytes, control, open};
-use crate::client::{get, get_tree, list, put, put_tree};
+use crate::bench_tests::{Memory, bytes, control, open, replacing, tree};
+use crate::client::{UploadPart, UploadTree, get, get_tree, list, put, put_tree};
 use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
 use crate::{ProgressEvent, TransferControl};
@@ -66,14 +66,14 @@ fn each_entry_that_is_left_out_is_named_with_its_reason() {
     let to = tempfile::tempdir().unwrap();
     let server = Memory::new(to.path(), puts());
     named(&|control| {
-        let done = put_tree(&server, &open(from.path()), &path("all"), control).unwrap();
+        let done = put_tree(&server, &tree(from.path()), &path("all"), control).unwrap();
         (done.files, done.skipped)
     });
     let server = Memory::new(from.path(), puts());
     named(&|control| {
         let here = tempfile::tempdir().unwrap();
         let done =
-            get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), control).unwrap();
+            get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), control).unwrap();
         (done.files, done.skipped)
     });
     let listed = list(&server, &path("in")).unwrap();
@@ -83,7 +83,7 @@ fn each_entry_that_is_left_out_is_named_with_its_reason() {
     std::fs::write(at.join(".narrows-part"), "").unwrap();
     let to = tempfile::tempdir().unwrap();
     let server = Memory::new(to.path(), puts());
-    let done = put_tree(&server, &open(from.path()), &path("all"), &control()).unwrap();
+    let done = put_tree(&server, &tree(from.path()), &path("all"), &control()).unwrap();
     assert_eq!(done.skipped, 1 + expected.len() as u64);
 }
 
@@ -197,6 +197,110 @@ fn a_partial_file_that_is_a_link_is_not_written_through() {
     }
 }
 
+/// Files of procfs say that they have no bytes, those of sysfs that they have a page.
+#[test]
+#[cfg(target_os = "linux")]
+fn files_with_false_sizes_arrive_with_their_content() {
+    let there = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
+    let server = Memory::new(there.path(), puts());
+    let mut names = vec!["proc/version", "sys/devices/system/cpu/possible"];
+    // A long one, whose bytes are counted first.
+    if std::fs::read("/proc/kallsyms").is_ok_and(|bytes| bytes.len() > 1_000_000) {
+        names.push("proc/kallsyms");
+    }
+    let mut tree = UploadTree::empty();
+    for name in &names {
+        let content = std::fs::read(Path::new("/").join(name)).unwrap();
+        let said = std::fs::metadata(Path::new("/").join(name)).unwrap().len();
+        assert_ne!(said, content.len() as u64, "{name}");
+        let last = path(name).name().unwrap().to_string();
+        put(&server, &open(Path::new("/")), Path::new(name), &path(&last), &control()).unwrap();
+        assert!(std::fs::read(there.path().join(&last)).unwrap() == content, "{name}");
+        let special = Memory::new(Path::new("/"), Permits::default());
+        let done = get(&special, &path(name), &open(here.path()), &last, &control()).unwrap();
+        assert_eq!(done.bytes, content.len() as u64);
+        assert!(std::fs::read(here.path().join(&last)).unwrap() == content, "{name}");
+        let done = get(&special, &path(name), &open(here.path()), &last, &control()).unwrap();
+        assert_eq!(done.unchanged, 1, "{name}");
+        let part = UploadPart { dir: open(Path::new("/")), file: Some((*name).to_string()) };
+        tree.add(&last, part).unwrap();
+    }
+    for unchanged in [0, names.len() as u64] {
+        let done = put_tree(&server, &tree, &path("several"), &control()).unwrap();
+        assert_eq!((done.files, done.unchanged), (names.len() as u64, unchanged));
+    }
+    let several = std::fs::read(there.path().join("several/version")).unwrap();
+    assert_eq!(several, std::fs::read("/proc/version").unwrap());
+    // A folder of such files, and once more.
+    let random = Memory::new(Path::new("/proc/sys/kernel"), Permits::default());
+    let target = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let done = get_tree(&random, &path("random"), |_| Ok(open(target.path())), &replacing());
+        assert!(done.unwrap().files > 2);
+    }
+    let id = std::fs::read(target.path().join("boot_id")).unwrap();
+    assert_eq!(id, std::fs::read("/proc/sys/kernel/random/boot_id").unwrap());
+}
+
+/// More entries than one frame holds; what was put is listed, got and put again.
+#[test]
+fn folder_of_many_entries_is_listed_in_parts() {
+    let here = tempfile::tempdir().unwrap();
+    let there = tempfile::tempdir().unwrap();
+    let back = tempfile::tempdir().unwrap();
+    let count = 1_500;
+    for n in 0..count {
+        std::fs::write(here.path().join(format!("f{n}")), b"").unwrap();
+    }
+    let server = Memory::new(there.path(), puts());
+    let put = || put_tree(&server, &tree(here.path()), &CleanPath::root(), &control()).unwrap();
+    assert_eq!((put().unchanged, put().unchanged), (0, count));
+    let listed = list(&server, &CleanPath::root()).unwrap().entries;
+    assert!(listed.is_sorted_by(|a, b| a.name < b.name) && listed.len() as u64 == count);
+    let target = |_| Ok(open(back.path()));
+    assert_eq!(get_tree(&server, &CleanPath::root(), target, &control()).unwrap().files, count);
+}
+
+#[test]
+fn folder_too_large_to_get_is_refused_before_it_is_put() {
+    let here = tempfile::tempdir().unwrap();
+    let there = tempfile::tempdir().unwrap();
+    // The tests' limit for listings is 4 MiB.
+    for n in 0..12_000 {
+        std::fs::write(here.path().join(format!("{n:0250}")), b"").unwrap();
+    }
+    let server = Memory::new(there.path(), puts());
+    let e = put_tree(&server, &tree(here.path()), &path("d"), &control()).unwrap_err();
+    assert!(e.kind == ErrorKind::TooLarge && !there.path().join("d").exists(), "{e}");
+}
+
+#[test]
+fn several_files_and_folders_are_put_under_their_names() {
+    let here = tempfile::tempdir().unwrap();
+    let there = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(here.path().join("d/e")).unwrap();
+    for (name, content) in [("a", "a"), ("b", "b"), ("d/c", "c"), ("d/e/f", "f")] {
+        std::fs::write(here.path().join(name), content).unwrap();
+    }
+    let mut several = UploadTree::empty();
+    let part = |file: &str| UploadPart { dir: open(here.path()), file: Some(file.into()) };
+    several.add("a", part("a")).unwrap();
+    several.add("z", part("b")).unwrap();
+    let folder = UploadPart { dir: open(&here.path().join("d")), file: None };
+    several.add("d", folder).unwrap();
+    assert!(several.add("a", part("b")).is_err());
+    assert!(several.add("..", part("b")).is_err());
+    let server = Memory::new(there.path(), puts());
+    for unchanged in [0, 4] {
+        let done = put_tree(&server, &several, &path("to"), &control()).unwrap();
+        assert_eq!((done.files, done.unchanged), (4, unchanged));
+    }
+    for (name, content) in [("a", "a"), ("z", "b"), ("d/c", "c"), ("d/e/f", "f")] {
+        assert_eq!(std::fs::read_to_string(there.path().join("to").join(name)).unwrap(), content);
+    }
+}
+
 /// Until it is complete, a file is read by its owner alone; then it has the mode of any new file.
 #[test]
 #[cfg(unix)]
@@ -215,7 +319,7 @@ fn a_partial_file_is_private_until_it_is_complete() {
         let mut part = target.part(None).unwrap();
         part.append(b"content").unwrap();
         assert_eq!(mode(&part_name(name)), 0o600);
-        part.finish(blake3::hash(b"content").as_bytes(), false).unwrap();
+        part.finish(blake3::hash(b"content").as_bytes(), false, None).unwrap();
         assert_eq!(mode(name), mode("usual"));
     }
 }

@@ -4,7 +4,7 @@
 use crate::network::{Hostile, control};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use narrows_files::client::{get, get_tree, list, put, put_tree, tune};
+use narrows_files::client::{UploadTree, get, get_tree, list, put, put_tree, tune};
 use narrows_files::path::{CleanPath, check_name, part_name};
 use std::path::Path;
 
@@ -48,12 +48,12 @@ pub fn run(bytes: &[u8]) {
                 let _ = tune(&server, Default::default());
             }
             4 => {
-                let _ = get_tree(&server, &path, || Ok(open()), &control());
+                let _ = get_tree(&server, &path, |_| Ok(open()), &control());
             }
             _ => {
                 std::fs::create_dir(here.join("d")).expect("a folder");
                 std::fs::write(here.join("d/f"), b"some").expect("a file");
-                let _ = put_tree(&server, &open(), &path, &control());
+                let _ = put_tree(&server, &UploadTree::contents(open()), &path, &control());
             }
         }
         let beside = std::fs::read_dir(folder.path()).expect("the folder").count();

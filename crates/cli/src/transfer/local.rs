@@ -4,6 +4,8 @@ use super::spool::Spool;
 use crate::failure::Failure;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use narrows_files::client::{UploadPart, UploadTree};
+use narrows_files::mode::Mode;
 use narrows_files::{CleanPath, Url};
 use narrows_peers::{Error, error};
 use std::path::{Path, PathBuf};
@@ -14,8 +16,8 @@ pub enum DownloadTarget {
     File(Dir, String),
     /// A folder, which is made when the first entry arrives.
     Folder(PathBuf),
-    /// The standard output, after the file is complete and checked.
-    Output(Spool),
+    /// The standard output, or a pipe at this path, after the file is complete and checked.
+    Output(Spool, Option<PathBuf>),
 }
 
 impl DownloadTarget {
@@ -24,7 +26,8 @@ impl DownloadTarget {
         match self {
             DownloadTarget::File(_, name) => error::shown(name),
             DownloadTarget::Folder(path) => error::shown(&path.display().to_string()),
-            DownloadTarget::Output(_) => "-".into(),
+            DownloadTarget::Output(_, None) => "-".into(),
+            DownloadTarget::Output(_, Some(path)) => error::shown(&path.display().to_string()),
         }
     }
 }
@@ -33,9 +36,9 @@ impl DownloadTarget {
 pub enum UploadSource {
     /// A file: its open folder, its name, and the path at the server.
     File(Dir, String, CleanPath),
-    /// A folder with all its entries, and the path at the server.
-    Folder(Dir, CleanPath),
-    /// The standard input, stored as a file, and the path at the server.
+    /// The contents of a folder, or several files and folders, and the folder at the server.
+    Folder(UploadTree, CleanPath),
+    /// The standard input or a pipe, stored as a file, and the path at the server.
     Input(Spool, CleanPath),
 }
 
@@ -44,21 +47,38 @@ fn open(path: &Path) -> Result<Dir, Error> {
         .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e))
 }
 
-/// Opens a folder for writing; makes it if it is missing.
-pub fn made(path: &Path) -> Result<Dir, Error> {
-    std::fs::create_dir_all(path)
-        .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e))?;
+/// Opens a folder for writing; makes it if it is missing, with these permissions.
+pub fn made(path: &Path, mode: Option<Mode>) -> Result<Dir, Error> {
+    let failed = |e: std::io::Error| Error::file(&error::shown(&path.display().to_string()), &e);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    if !path.is_dir() {
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        if let Some(mode) = mode {
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode.for_folder());
+        }
+        builder.create(path).map_err(failed)?;
+    }
     open(path)
 }
 
+/// A folder and a name in it.
+struct Parted {
+    folder: PathBuf,
+    name: String,
+}
+
 /// Splits a path into folder and name.
-fn parted(path: &Path) -> Result<(PathBuf, String), Failure> {
+fn parted(path: &Path) -> Result<Parted, Failure> {
     let name = path.file_name().and_then(|n| n.to_str()).ok_or_else(|| {
         let shown = error::shown(&path.display().to_string());
         Failure::Input(format!("'{shown}' names no file; its last part must be a name in UTF-8"))
     })?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    Ok((folder.unwrap_or(Path::new(".")).to_path_buf(), name.to_string()))
+    let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
+    Ok(Parted { folder, name: name.to_string() })
 }
 
 /// Whether a path names only a parent folder, not the new name: `dir/`, `.`, `..`, `dir/.`.
@@ -70,11 +90,16 @@ fn names_nothing(path: &Path) -> bool {
 
 /// The destination of `get`. A folder is made if it is missing; a file's parent folder is not.
 pub fn target(url: &Url, output: Option<&Path>) -> Result<DownloadTarget, Failure> {
-    if output == Some(Path::new("-")) {
+    let pipe = output.filter(|path| std::fs::metadata(path).is_ok_and(|about| is_pipe(&about)));
+    let is_standard = output == Some(Path::new("-"));
+    if is_standard || pipe.is_some() {
         if url.folder {
-            return Err(Failure::Input("-o -: a folder is no stream; name a file".into()));
+            let shown = error::shown(&pipe.unwrap_or(Path::new("-")).display().to_string());
+            let line = format!("-o {shown}: a folder is no stream; name a file");
+            return Err(Failure::Input(line));
         }
-        return Ok(DownloadTarget::Output(Spool::new()?));
+        let pipe = pipe.filter(|_| !is_standard).map(Path::to_path_buf);
+        return Ok(DownloadTarget::Output(Spool::new()?, pipe));
     }
     if url.folder {
         let path = match (output, url.path.name()) {
@@ -90,9 +115,9 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<DownloadTarget, Failur
         return Ok(DownloadTarget::Folder(path));
     }
     let own = url.path.name().unwrap_or_default().to_string();
-    let (folder, name) = match output {
-        None => (PathBuf::from("."), own),
-        Some(path) if path.is_dir() => (path.to_path_buf(), own),
+    let Parted { folder, name } = match output {
+        None => Parted { folder: PathBuf::from("."), name: own },
+        Some(path) if path.is_dir() => Parted { folder: path.to_path_buf(), name: own },
         Some(path) => {
             if path.as_os_str().to_string_lossy().ends_with(std::path::MAIN_SEPARATOR) {
                 let shown = error::shown(&path.display().to_string());
@@ -105,39 +130,113 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<DownloadTarget, Failur
 }
 
 /// The source of `put`, with its path at the server.
-pub fn source(file: &Path, url: &Url) -> Result<UploadSource, Failure> {
-    if file == Path::new("-") {
-        if url.folder || url.path.is_root() {
-            let line = "put -: name the file at the server, as in rrtp://host/name";
-            return Err(Failure::Input(line.into()));
+pub fn source(files: &[PathBuf], url: &Url) -> Result<UploadSource, Failure> {
+    let [file] = files else { return several(files, url) };
+    match LocalFile::of(file)? {
+        LocalFile::Stream(input) => {
+            if url.folder || url.path.is_root() {
+                let shown = error::shown(&file.display().to_string());
+                let line =
+                    format!("put {shown}: name the file at the server, as in rrtp://host/name");
+                return Err(Failure::Input(line));
+            }
+            let spool = Spool::new()?;
+            match input {
+                Some(path) => spool.fill(move || std::fs::File::open(path))?,
+                None => spool.fill(|| Ok(std::io::stdin()))?,
+            }
+            Ok(UploadSource::Input(spool, url.path.clone()))
         }
-        let spool = Spool::new()?;
-        spool.fill(std::io::stdin())?;
-        return Ok(UploadSource::Input(spool, url.path.clone()));
+        LocalFile::Folder => {
+            let path = if url.folder && !is_contents(file) {
+                url.path.join(&parted(file)?.name)?
+            } else {
+                url.path.clone()
+            };
+            Ok(UploadSource::Folder(UploadTree::contents(open(file)?), path))
+        }
+        LocalFile::Regular(real) => {
+            let path =
+                if url.folder { url.path.join(&parted(file)?.name)? } else { url.path.clone() };
+            let Parted { folder, name } = parted(&real)?;
+            Ok(UploadSource::File(open(&folder)?, name, path))
+        }
     }
-    let shown = error::shown(&file.display().to_string());
-    let about = std::fs::metadata(file).map_err(|e| Error::file(&shown, &e))?;
-    if about.is_dir() {
-        // `photos/.` means the content of the folder; `.` and `..` are not names for the server.
-        let text = file.as_os_str().to_string_lossy();
-        let contents = matches!(text.rsplit(std::path::is_separator).next(), Some("." | ".."));
-        let path = if url.folder && !contents {
-            url.path.join(&parted(file)?.1)?
-        } else {
-            url.path.clone()
+}
+
+/// Several files and folders, each under its own name.
+fn several(files: &[PathBuf], url: &Url) -> Result<UploadSource, Failure> {
+    if !url.folder {
+        let line = "several files or folders: end the URL with /, for the folder to put them in";
+        return Err(Failure::Input(line.into()));
+    }
+    let mut tree = UploadTree::empty();
+    for file in files {
+        let shown = error::shown(&file.display().to_string());
+        let alone = |what: &str| Failure::Input(format!("{shown}: {what} is put alone"));
+        let part = match LocalFile::of(file)? {
+            LocalFile::Stream(_) => return Err(alone("a stream")),
+            LocalFile::Folder if is_contents(file) => return Err(alone("the content of a folder")),
+            LocalFile::Folder => UploadPart { dir: open(file)?, file: None },
+            LocalFile::Regular(real) => {
+                let Parted { folder, name } = parted(&real)?;
+                UploadPart { dir: open(&folder)?, file: Some(name) }
+            }
         };
-        return Ok(UploadSource::Folder(open(file)?, path));
+        let name = parted(file)?.name;
+        tree.add(&name, part).map_err(|e| Failure::Input(e.to_string()))?;
     }
-    // A symbolic link given on the command line is followed; links are not followed beyond the folder that it leads to.
-    let real = std::fs::canonicalize(file).map_err(|e| Error::file(&shown, &e))?;
-    let (folder, name) = parted(&real)?;
-    let path = if url.folder {
-        let (_, own) = parted(file)?;
-        url.path.join(&own)?
-    } else {
-        url.path.clone()
-    };
-    Ok(UploadSource::File(open(&folder)?, name, path))
+    Ok(UploadSource::Folder(tree, url.path.clone()))
+}
+
+/// `photos/.` means the contents of the folder; `.` and `..` are no names for the server.
+fn is_contents(folder: &Path) -> bool {
+    let text = folder.as_os_str().to_string_lossy();
+    matches!(text.rsplit(std::path::is_separator).next(), Some("." | ".."))
+}
+
+/// What a path on the command line leads to.
+enum LocalFile {
+    Folder,
+    /// A regular file. A symbolic link on the command line is followed; links are not followed beyond the folder that
+    /// it leads to.
+    Regular(PathBuf),
+    /// The standard input, or a pipe at this path.
+    Stream(Option<PathBuf>),
+}
+
+impl LocalFile {
+    fn of(file: &Path) -> Result<LocalFile, Failure> {
+        if file == Path::new("-") {
+            return Ok(LocalFile::Stream(None));
+        }
+        let shown = error::shown(&file.display().to_string());
+        let about = std::fs::metadata(file).map_err(|e| Error::file(&shown, &e))?;
+        if about.is_dir() {
+            return Ok(LocalFile::Folder);
+        }
+        if is_pipe(&about) {
+            return Ok(LocalFile::Stream(Some(file.to_path_buf())));
+        }
+        if !about.is_file() {
+            let line = format!("{shown}: is neither a file, a folder nor a pipe");
+            return Err(Failure::Input(line));
+        }
+        match std::fs::canonicalize(file) {
+            Ok(real) => Ok(LocalFile::Regular(real)),
+            // An open file that has no name any more, as a shell's here-document.
+            Err(_) => Ok(LocalFile::Stream(Some(file.to_path_buf()))),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_pipe(about: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type())
+}
+#[cfg(not(unix))]
+fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// A number of bytes for display.

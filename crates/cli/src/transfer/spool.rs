@@ -48,14 +48,20 @@ impl Spool {
         Error::file(&error::shown(&self.folder.display().to_string()), e).into()
     }
 
-    /// Stores all bytes of this input. Another thread reads it, since a read may wait for ever.
+    /// Stores all bytes of this input. Another thread opens and reads it, since both may wait for ever.
     ///
     /// # Errors
     /// The user stops it; the input's or the disk's.
-    pub fn fill(&self, mut input: impl Read + Send + 'static) -> Result<(), Failure> {
+    pub fn fill<R: Read>(
+        &self,
+        open: impl FnOnce() -> io::Result<R> + Send + 'static,
+    ) -> Result<(), Failure> {
         let mut file = File::create_new(self.folder.join(NAME)).map_err(|e| self.failed(&e))?;
         let (done, read) = channel();
-        let copy = move || drop(done.send(io::copy(&mut input, &mut file).map(drop)));
+        let copy = move || {
+            let copied = open().and_then(|mut input| io::copy(&mut input, &mut file));
+            let _ = done.send(copied.map(drop));
+        };
         let started = std::thread::Builder::new().spawn(copy);
         started.map_err(|e| Failure::from(Error::no_thread(&e)))?;
         loop {
@@ -80,7 +86,7 @@ impl Spool {
         let mut file = File::open(self.folder.join(NAME)).map_err(|e| self.failed(&e))?;
         match io::copy(&mut file, &mut output).and_then(|_| output.flush()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::Outside(format!("cannot write to the standard output: {e}")))
+                Err(Failure::Outside(format!("cannot write to the output: {e}")))
             }
             _ => Ok(()),
         }

@@ -20,6 +20,8 @@ mod service;
 #[cfg(target_os = "linux")]
 mod snapshots;
 mod transfer;
+#[cfg(unix)]
+mod transfer_sources;
 mod tunnel;
 #[cfg(target_os = "linux")]
 mod tunnel_tun;

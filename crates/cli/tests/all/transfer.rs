@@ -5,15 +5,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-struct Server {
+pub(crate) struct Server {
     _child: Process,
     /// `host:port`; below, the server's key.
-    at: String,
+    pub(crate) at: String,
     key: String,
 }
 
 /// The same controller over both transports.
-fn with(scheme: &str) -> String {
+pub(crate) fn with(scheme: &str) -> String {
     format!("--protocol={scheme}+cubic")
 }
 
@@ -42,7 +42,7 @@ fn kill_half_way(home: &Path, args: &[&str], dir: &Path, name: &str) {
     child.wait().unwrap();
 }
 
-fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
+pub(crate) fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
     serve_with("rrtp+cubic", home, dir, flags)
 }
 
@@ -66,13 +66,13 @@ fn serve_with(protocol: &str, home: &Path, dir: &Path, flags: &[&str]) -> Server
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
-fn succeeds(home: &Path, args: &[&str]) -> String {
+pub(crate) fn succeeds(home: &Path, args: &[&str]) -> String {
     let out = run(home, args);
     assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
     text(&out.stdout)
 }
 /// The command fails with this exit code, and one line that contains the hint.
-fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {
+pub(crate) fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {
     let out = run(home, args);
     let err = text(&out.stderr);
     assert_eq!(out.status.code(), Some(code), "{args:?}: {err}");
@@ -84,19 +84,19 @@ fn bytes(n: usize) -> Vec<u8> {
     (0..n as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-struct Homes {
+pub(crate) struct Homes {
     all: tempfile::TempDir,
 }
 
 impl Homes {
-    fn new() -> Homes {
+    pub(crate) fn new() -> Homes {
         let all = tempfile::tempdir().unwrap();
         for d in ["server", "client", "root"] {
             std::fs::create_dir(all.path().join(d)).unwrap();
         }
         Homes { all }
     }
-    fn get(&self, name: &str) -> PathBuf {
+    pub(crate) fn get(&self, name: &str) -> PathBuf {
         self.all.path().join(name)
     }
 }

@@ -1,10 +1,11 @@
 //! `get` of one file.
 
-use super::{Input, Summary, ask, last_word, resumable};
+use super::{Input, Summary, ask, last_word, newest, resumable};
 use crate::frames::FileFrameReader;
 use crate::message::{FileFrame, FileRequest};
 use crate::partial_file::{ExistingFile, TargetFile, hash_front};
 use crate::path::CleanPath;
+use crate::service::UNASKED;
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
@@ -23,6 +24,8 @@ pub(super) enum Got {
     Done(Summary),
     /// The finished local file is a different one. The given number of bytes is still to be read from the stream.
     Differs(u64),
+    /// The server cannot read this file; its answer ends here.
+    Refused(Error),
 }
 
 /// Gets the file `path` into `dir` under `name`, resuming an earlier attempt.
@@ -37,15 +40,45 @@ pub fn get(
     name: &str,
     control: &TransferControl,
 ) -> Result<Summary, Error> {
-    let wanted = WantedFile::look(place(dir, name)?, control)?;
-    if let Got::Done(done) = attempt(session, path, wanted, control)? {
-        return Ok(done);
-    }
-    let wanted = WantedFile::instead(place(dir, name)?, control)?;
-    match attempt(session, path, wanted, control)? {
+    newest(|modes| get_with(session, path, dir, name, modes, control))
+}
+
+/// As [`get`], with the file's permissions or without.
+pub(super) fn get_with(
+    session: &dyn Session,
+    path: &CleanPath,
+    dir: &Dir,
+    name: &str,
+    modes: bool,
+    control: &TransferControl,
+) -> Result<Summary, Error> {
+    let attempt = |wanted: WantedFile| {
+        control.check()?;
+        let (mut frames, mut output) = ask(session, &wanted.request(path, modes))?;
+        last_word(output.as_mut());
+        wanted.receive(&mut frames, control)
+    };
+    let got = match attempt(WantedFile::look(place(dir, name)?, control)?)? {
+        Got::Differs(_) => attempt(WantedFile::instead(place(dir, name)?, control)?)?,
+        got => got,
+    };
+    match got {
         Got::Done(done) => Ok(done),
         Got::Differs(_) => Err(Error::protocol("an answer without a request")),
+        Got::Refused(e) => Err(e),
     }
+}
+
+/// Whether other files may be read although this one gives such an error.
+fn is_of_one_file(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::Denied
+            | ErrorKind::WrongType
+            | ErrorKind::Changed
+            | ErrorKind::Remote
+    )
 }
 
 pub(super) fn place(dir: &Dir, name: &str) -> Result<TargetFile, Error> {
@@ -69,13 +102,14 @@ impl WantedFile {
         }
     }
 
-    /// As [`WantedFile::look`], with the file's size at the server.
+    /// As [`WantedFile::look`], with the file's size in the server's listing. Small files may have another size than
+    /// their content (procfs, sysfs).
     pub fn sized(
         place: TargetFile,
         size: u64,
         control: &TransferControl,
     ) -> Result<WantedFile, Error> {
-        if place.is_taken() && place.size()? != Some(size) {
+        if size > UNASKED && place.is_taken() && place.size()? != Some(size) {
             return WantedFile::instead(place, control);
         }
         WantedFile::look(place, control)
@@ -97,8 +131,9 @@ impl WantedFile {
     }
 
     /// The GET request for `path`.
-    pub fn request(&self, path: &CleanPath) -> FileRequest {
-        FileRequest::Get { path: path.to_string(), held: self.found.as_ref().map(|f| f.held) }
+    pub fn request(&self, path: &CleanPath, modes: bool) -> FileRequest {
+        let held = self.found.as_ref().map(|f| f.held);
+        FileRequest::Get { path: path.to_string(), held, modes }
     }
 
     /// Reads the answer.
@@ -112,11 +147,15 @@ impl WantedFile {
     ) -> Result<Got, Error> {
         let WantedFile { place, found, replace } = self;
         let held = found.as_ref().map(|f| f.held);
-        let (start, size) = match frames.frame()? {
-            FileFrame::Begin { start, size }
+        let first = match frames.frame() {
+            Err(e) if is_of_one_file(e.kind) => return Ok(Got::Refused(e)),
+            first => first?,
+        };
+        let (start, size, mode) = match first {
+            FileFrame::Begin { start, size, mode }
                 if start <= size && (start == 0 || held.is_some_and(|h| h.bytes == start)) =>
             {
-                (start, size)
+                (start, size, mode)
             }
             FileFrame::Begin { .. } => {
                 return Err(Error::protocol("a beginning without a request"));
@@ -170,19 +209,7 @@ impl WantedFile {
         if part.bytes() != size {
             return Err(Error::protocol("fewer bytes than the file has"));
         }
-        part.finish(&hash, replace)?;
+        part.finish(&hash, replace, mode)?;
         Ok(Got::Done(done))
     }
-}
-
-fn attempt(
-    session: &dyn Session,
-    path: &CleanPath,
-    wanted: WantedFile,
-    control: &TransferControl,
-) -> Result<Got, Error> {
-    control.check()?;
-    let (mut frames, mut output) = ask(session, &wanted.request(path))?;
-    last_word(output.as_mut());
-    wanted.receive(&mut frames, control)
 }

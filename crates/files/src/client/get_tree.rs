@@ -1,20 +1,27 @@
 //! Gets whole folders: first lists them level by level, then gets the files.
 
-use super::Summary;
-use super::get::{Got, WantedFile, get, place};
+use super::get::{Got, WantedFile, get_with, place};
 use super::list::{ListingBudget, MAX_WALK_BYTES, read_listing};
 use super::pipeline::Pipeline;
-use super::tree::{TreeWork, Walk, WalkedFile, below, display};
+use super::tree::{TreeWork, Walk, WalkedFile, WalkedFolder, below, display, left_out};
+use super::{Summary, newest};
 use crate::frames::FileFrameReader;
 use crate::message::{EntryKind, FileFrame, FileRequest};
+use crate::mode::{Mode, make_folder};
 use crate::path::{CleanPath, UNFINISHED_FOLDER};
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::{Dir, OpenOptions};
 use narrows_peers::error::{Error, ErrorKind, shown};
 
-/// Gets everything below the folder `path` into the folder that `open` opens. `open` is called only after the listing
-/// succeeded.
+/// A listed folder, and whether the server sends permissions.
+struct TreeToGet {
+    walk: Walk,
+    modes: bool,
+}
+
+/// Gets everything below the folder `path` into the folder that `open` opens or makes with the permissions that it has at
+/// the server. `open` is called only after the listing succeeded.
 ///
 /// # Errors
 /// The first that occurs; files that are complete by then stay. If another file has a file's name, that file is left
@@ -22,11 +29,12 @@ use narrows_peers::error::{Error, ErrorKind, shown};
 pub fn get_tree(
     session: &dyn Session,
     path: &CleanPath,
-    open: impl FnOnce() -> Result<Dir, Error>,
+    open: impl FnOnce(Option<Mode>) -> Result<Dir, Error>,
     control: &TransferControl,
 ) -> Result<Summary, Error> {
-    let mut walk = walk(session, path, control)?;
-    let dir = open()?;
+    let TreeToGet { mut walk, modes } =
+        newest(|modes| Ok(TreeToGet { walk: walk(session, path, modes, control)?, modes }))?;
+    let dir = open(walk.folders.first().and_then(|root| root.mode))?;
     let mut summary = Summary { skipped: walk.skipped, ..Summary::default() };
     if !is_ours(&dir)? && !control.takes_hidden() {
         summary.hidden = leave_hidden(&dir, &mut walk, control);
@@ -34,8 +42,8 @@ pub fn get_tree(
     for file in &walk.files {
         control.tell(ProgressEvent::Expect(file.size));
     }
-    for folder in &walk.folders {
-        dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&display(folder), &e))?;
+    for WalkedFolder { path, mode } in &walk.folders {
+        make_folder(&dir, path, *mode).map_err(|e| Error::file(&display(path), &e))?;
     }
     let inside = |file: &CleanPath| -> Result<(Dir, String), Error> {
         let (folder, name) = file.split().ok_or_else(|| Error::protocol("a file without name"))?;
@@ -45,10 +53,11 @@ pub fn get_tree(
     };
     let done = TreeWork::new(walk.files, summary).run(
         control,
-        |work| stream(session, path, &inside, work, control),
+        |work| stream(session, path, modes, &inside, work, control),
         |file| {
             let (dir, name) = inside(&file.path)?;
-            let one = get(session, &below(path, &file.path)?, &dir, &name, control);
+            let from = below(path, &file.path)?;
+            let one = get_with(session, &from, &dir, &name, modes, control);
             one.map_err(|e| named(e, &file.path))
         },
     )?;
@@ -58,20 +67,30 @@ pub fn get_tree(
 }
 
 /// Lists everything below `path`; paths in the result are relative to it.
-fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> Result<Walk, Error> {
-    let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
+fn walk(
+    session: &dyn Session,
+    path: &CleanPath,
+    modes: bool,
+    control: &TransferControl,
+) -> Result<Walk, Error> {
+    let mut walk = Walk::default();
+    walk.push_folder(CleanPath::root());
     let mut ahead = Pipeline::new(session);
     let mut room = ListingBudget::new(MAX_WALK_BYTES);
     let mut next = 0;
     loop {
         control.check()?;
-        while let Some(folder) = walk.folders.get(next).filter(|_| ahead.has_room()).cloned() {
+        while let Some(folder) = walk.folders.get(next).filter(|_| ahead.has_room()) {
+            let at = below(path, &folder.path)?;
+            let request = FileRequest::List { path: at.to_string(), modes };
+            ahead.send(&request, 0, next, |_| Ok(()))?;
             next += 1;
-            let request = FileRequest::List { path: below(path, &folder)?.to_string() };
-            ahead.send(&request, 0, folder, |_| Ok(()))?;
         }
-        let Some((folder, frames)) = ahead.next()? else { break };
+        let Some((number, frames)) = ahead.next()? else { break };
         let listing = read_listing(frames, &mut room)?;
+        let Some(listed) = walk.folders.get_mut(number) else { break };
+        listed.mode = listing.mode;
+        let folder = listed.path.clone();
         if !listing.folder {
             let line = format!("/{path}: is a file; leave the last '/' away");
             return Err(Error::new(ErrorKind::WrongType, line));
@@ -84,10 +103,10 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
             room.take(folder.as_str().len())?;
             match entry.kind {
                 EntryKind::File => {
-                    walk.files
-                        .push(WalkedFile { path: folder.join(&entry.name)?, size: entry.size });
+                    let path = folder.join(&entry.name)?;
+                    walk.files.push(WalkedFile { path, size: entry.size, there: None });
                 }
-                EntryKind::Folder => walk.folders.push(folder.join(&entry.name)?),
+                EntryKind::Folder => walk.push_folder(folder.join(&entry.name)?),
                 EntryKind::FolderLink | EntryKind::LeftOut => {
                     let line = format!("{}: a link to a folder", shown(&entry.name));
                     walk.leave_out(control, &folder, &line);
@@ -127,7 +146,7 @@ fn leave_hidden(dir: &Dir, walk: &mut Walk, control: &TransferControl) -> u64 {
     };
     let before = walk.files.len() + walk.folders.len();
     walk.files.retain(|f| !is_left(&f.path));
-    walk.folders.retain(|f| !is_left(f));
+    walk.folders.retain(|f| !is_left(&f.path));
     (before - walk.files.len() - walk.folders.len()) as u64
 }
 
@@ -151,6 +170,7 @@ type Inside<'i> = &'i (dyn Fn(&CleanPath) -> Result<(Dir, String), Error> + Sync
 fn stream(
     session: &dyn Session,
     path: &CleanPath,
+    modes: bool,
     inside: Inside<'_>,
     work: &TreeWork,
     control: &TransferControl,
@@ -162,7 +182,7 @@ fn stream(
             let (dir, name) = inside(&file.path)?;
             match place(&dir, &name).and_then(|p| WantedFile::sized(p, file.size, control)) {
                 Ok(wanted) => {
-                    let request = wanted.request(&below(path, &file.path)?);
+                    let request = wanted.request(&below(path, &file.path)?, modes);
                     ahead.send(&request, file.size, (file, wanted), |_| Ok(()))?;
                 }
                 Err(e) => work.failed(named(e, &file.path)),
@@ -174,6 +194,7 @@ fn stream(
         let Some(((file, wanted), frames)) = ahead.next()? else { break };
         match wanted.receive(frames, control) {
             Ok(Got::Done(done)) => work.done(done),
+            Ok(Got::Refused(e)) => work.done(left_out(control, &file.path, &e)),
             Ok(Got::Differs(bytes)) if bytes <= MAX_SKIPPED => {
                 skip(frames, bytes)?;
                 work.again(file);

@@ -1,17 +1,16 @@
 //! `put` of one file.
 
-use super::{Input, Summary, ask, last_word};
+use super::{Input, Summary, ask, last_word, newest};
 use crate::frames::{self, FileFrameReader, WaitSender};
 use crate::message::{FileFrame, FileRequest, HeldPrefix};
-use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
+use crate::partial_file::{CHUNK, hash_front, read_some};
 use crate::path::CleanPath;
-use crate::source_stamp::SourceStamp;
+use crate::source_file::SourceFile;
 use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use blake3::Hasher;
-use cap_std::fs::{Dir, File};
+use cap_std::fs::Dir;
 use narrows_peers::error::{Error, ErrorKind, shown};
-use std::io::{Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
@@ -27,18 +26,29 @@ pub fn put(
     path: &CleanPath,
     control: &TransferControl,
 ) -> Result<Summary, Error> {
-    control.check()?;
     let what = shown(&from.to_string_lossy());
-    let mut file = open_regular(dir, from, &what)?;
-    let before = SourceStamp::of(&file, &what)?;
-    let size = before.size;
-    let request = FileRequest::Put { path: path.to_string(), size };
+    newest(|modes| put_file(session, SourceFile::open(dir, from, &what)?, path, modes, control))
+}
+
+/// Puts an open file, with its permissions or without.
+pub(super) fn put_file(
+    session: &dyn Session,
+    mut file: SourceFile,
+    path: &CleanPath,
+    modes: bool,
+    control: &TransferControl,
+) -> Result<Summary, Error> {
+    control.check()?;
+    let what = file.what().to_string();
+    let size = file.size();
+    let mode = modes.then(|| file.mode());
+    let request = FileRequest::Put { path: path.to_string(), size, mode };
     let (mut frames, mut output) = ask(session, &request)?;
     let (held, whole) = match frames.frame()? {
         FileFrame::Holding { held, whole } => (held, whole),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
-    let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), control)?;
+    let (start, mut hasher) = begin(&mut file, held, whole, &what, output.as_mut(), control)?;
     frames::send(output.as_mut(), &FileFrame::Start(start))?;
     control.tell(ProgressEvent::Begin(size));
     control.tell(ProgressEvent::Held(start));
@@ -48,8 +58,7 @@ pub fn put(
 
     // The server may refuse before everything is sent (its disk is full, say), so another thread reads its answer.
     let answer = listen(frames)?;
-    let sent =
-        send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, control, &mut done);
+    let sent = send(&mut file, &mut hasher, &what, output.as_mut(), &answer, control, &mut done);
     match sent {
         Ok(None) => {}
         Ok(Some(answered)) => {
@@ -96,14 +105,14 @@ fn part_kept(e: Error) -> Error {
 
 /// Where to begin: after the bytes that the server holds, if the local file begins with exactly those.
 fn begin(
-    file: &mut File,
-    size: u64,
+    file: &mut SourceFile,
     held: HeldPrefix,
     whole: bool,
     what: &str,
     output: &mut dyn Output,
     control: &TransferControl,
 ) -> Result<(u64, Hasher), Error> {
+    let size = file.size();
     // A finished file at the server is of use only if it is this one.
     let useful = held.bytes > 0 && if whole { held.bytes == size } else { held.bytes <= size };
     if useful {
@@ -115,7 +124,7 @@ fn begin(
         if bytes == held.bytes && hasher.finalize() == blake3::Hash::from_bytes(held.hash) {
             return Ok((bytes, hasher));
         }
-        file.seek(SeekFrom::Start(0)).map_err(|e| Error::file(what, &e))?;
+        file.rewind()?;
     }
     Ok((0, Hasher::new()))
 }
@@ -139,10 +148,8 @@ fn listen(mut frames: FileFrameReader<Input>) -> Result<Receiver<Answer>, Error>
 }
 
 /// Sends the rest of the file; stops when an answer comes before its end.
-#[expect(clippy::too_many_arguments, reason = "one loop over what an upload consists of")]
 fn send(
-    file: &mut File,
-    before: &SourceStamp,
+    file: &mut SourceFile,
     hasher: &mut Hasher,
     what: &str,
     output: &mut dyn Output,
@@ -156,7 +163,7 @@ fn send(
             Ok(answered) => return Ok(Some(answered)),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
-        let left = before.size.saturating_sub(done.held + done.moved);
+        let left = file.size().saturating_sub(done.held + done.moved);
         let most = usize::try_from(left).map_or(CHUNK, |n| n.min(CHUNK));
         let n = read_some(file, buffer.get_mut(..most).unwrap_or_default(), what)?;
         let bytes = buffer.get(..n).unwrap_or_default();
@@ -169,7 +176,7 @@ fn send(
         done.moved += n as u64;
         control.tell(ProgressEvent::Moved(n as u64));
     }
-    before.check(file, done.held + done.moved, what)?;
+    file.check(done.held + done.moved)?;
     frames::write(output, &FileFrame::End(*hasher.finalize().as_bytes()))?;
     last_word(output);
     Ok(None)

@@ -215,8 +215,9 @@ mod tests {
         assert_eq!(minutes(&old(), IoDirection::Reading, 10_000), 100);
         // A server that reads 12 GB to compute a checksum.
         for request in [
-            FileRequest::Put { path: "f".into(), size: 12_000_000_000 },
+            FileRequest::Put { path: "f".into(), size: 12_000_000_000, mode: None },
             FileRequest::Get {
+                modes: false,
                 path: "f".into(),
                 held: Some(HeldPrefix { bytes: 12_000_000_000, hash: [0; 32] }),
             },

@@ -1,6 +1,7 @@
 //! The common part of getting and putting whole folders: the list of files, and the assignment of files to threads.
 
 use super::Summary;
+use crate::mode::Mode;
 use crate::path::CleanPath;
 use crate::transfer_control::TransferControl;
 use narrows_peers::error::{Error, ErrorKind, shown};
@@ -20,17 +21,33 @@ pub(super) struct WalkedFile {
     /// Relative to the folder where the walk began.
     pub path: CleanPath,
     pub size: u64,
+    /// Size of the server's file of that name, where it is known and there is one.
+    pub there: Option<u64>,
+}
+
+/// A folder of a walk.
+#[derive(Clone)]
+pub(super) struct WalkedFolder {
+    /// Relative to the folder where the walk began.
+    pub path: CleanPath,
+    /// Its permissions at the sending end, where they are known.
+    pub mode: Option<Mode>,
 }
 
 /// Result of a walk: folders, each after its parent, and files.
 #[derive(Default)]
 pub(super) struct Walk {
-    pub folders: Vec<CleanPath>,
+    pub folders: Vec<WalkedFolder>,
     pub files: Vec<WalkedFile>,
     pub skipped: u64,
 }
 
 impl Walk {
+    /// Adds a folder, whose permissions are set later.
+    pub fn push_folder(&mut self, path: CleanPath) {
+        self.folders.push(WalkedFolder { path, mode: None });
+    }
+
     /// Leaves out an entry of a folder; `line` has its name and the reason.
     pub fn leave_out(&mut self, control: &TransferControl, folder: &CleanPath, line: &str) {
         self.skipped = self.skipped.saturating_add(1);
@@ -43,7 +60,7 @@ impl Walk {
     pub fn check(&self) -> Result<(), Error> {
         if self.folders.len() + self.files.len() > MAX_WALK {
             let line = "more than 1000000 files and folders: get or put parts of it";
-            return Err(Error::new(ErrorKind::Busy, line));
+            return Err(Error::new(ErrorKind::TooLarge, line));
         }
         Ok(())
     }
@@ -158,6 +175,15 @@ impl TreeWork {
             work();
         });
     }
+}
+
+/// Leaves out a file that cannot be read, and names it with the reason.
+pub(super) fn left_out(control: &TransferControl, path: &CleanPath, e: &Error) -> Summary {
+    let what = display(path);
+    // Errors of the disk begin with the path here or at the server.
+    let why = e.line.split_once(&format!("{what}: ")).map_or(e.line.as_str(), |(_, why)| why);
+    control.leave_out(&format!("{what}: {why}"));
+    Summary { skipped: 1, ..Summary::default() }
 }
 
 pub(super) fn below(path: &CleanPath, relative: &CleanPath) -> Result<CleanPath, Error> {

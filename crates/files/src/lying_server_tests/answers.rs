@@ -14,8 +14,8 @@ fn nonsense() -> Vec<Vec<u8>> {
         framed(&[FileFrame::Start(u64::MAX)]),
         framed(&[FileFrame::Data(b"data of nothing")]),
         framed(&[FileFrame::End([0; 32])]),
-        framed(&[FileFrame::Begin { start: u64::MAX, size: 0 }]),
-        framed(&[FileFrame::Begin { start: 7, size: 9 }]),
+        framed(&[FileFrame::Begin { start: u64::MAX, size: 0, mode: None }]),
+        framed(&[FileFrame::Begin { start: 7, size: 9, mode: None }]),
         framed(&[
             FileFrame::Holding { held, whole: true },
             FileFrame::Holding { held, whole: false },
@@ -50,12 +50,13 @@ fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
         let (dir, from) = (open(here.path()), open(&here.path().join("from")));
         let said = lie.clone();
         let server = liar(move |_| SayAndEnd(said.clone()));
+        let sources = UploadTree::contents(open(&here.path().join("from")));
         let tree = tempfile::tempdir().unwrap();
         let errors = [
             get(&server, &path("f"), &dir, "f", &control()).unwrap_err(),
-            get_tree(&server, &path("d"), || Ok(open(tree.path())), &control()).unwrap_err(),
+            get_tree(&server, &path("d"), |_| Ok(open(tree.path())), &control()).unwrap_err(),
             put(&server, &from, Path::new("mine"), &path("f"), &control()).unwrap_err(),
-            put_tree(&server, &from, &path("d"), &control()).unwrap_err(),
+            put_tree(&server, &sources, &path("d"), &control()).unwrap_err(),
             list(&server, &path("d")).unwrap_err(),
             make_folder(&server, &path("d")).unwrap_err(),
         ];
@@ -109,7 +110,7 @@ fn an_answer_that_ends_early_is_an_error_at_every_byte() {
 #[test]
 fn wrong_lengths_and_hashes_never_get_a_name() {
     let (abc, end) = (&b"abc"[..], FileFrame::End(hash(b"abc")));
-    let begin = |size| FileFrame::Begin { start: 0, size };
+    let begin = |size| FileFrame::Begin { start: 0, size, mode: None };
     let held = part_name("f");
     for (i, lie) in [
         vec![begin(1 << 63), FileFrame::Data(abc), end.clone()],
@@ -128,8 +129,12 @@ fn wrong_lengths_and_hashes_never_get_a_name() {
         vec![begin(3), begin(3), FileFrame::Data(abc), end.clone()],
         vec![begin(3), FileFrame::Data(abc), FileFrame::Done],
         // It claims that the held bytes are the file's beginning, although more is held than the file has.
-        vec![FileFrame::Begin { start: 5, size: 3 }, end.clone()],
-        vec![FileFrame::Begin { start: 4, size: 1 << 63 }, FileFrame::Data(abc), end.clone()],
+        vec![FileFrame::Begin { start: 5, size: 3, mode: None }, end.clone()],
+        vec![
+            FileFrame::Begin { start: 4, size: 1 << 63, mode: None },
+            FileFrame::Data(abc),
+            end.clone(),
+        ],
     ]
     .into_iter()
     .enumerate()

@@ -18,14 +18,22 @@ fn endless_listings_are_given_up() {
         let server = liar(move |_| Endless(Vec::new(), rule.clone())).patient();
         let e = list(&server, &CleanPath::root()).unwrap_err();
         clear(&e);
-        assert!(e.kind == ErrorKind::Busy && server.said() < 1_200_000, "{e}, {}", server.said());
+        assert!(
+            e.kind == ErrorKind::TooLarge && server.said() < 5_000_000,
+            "{e}, {}",
+            server.said()
+        );
         let here = tempfile::tempdir().unwrap();
         let rule = again.clone();
         let server = liar(move |_| Endless(Vec::new(), rule.clone())).patient();
-        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+        let e = get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
-        assert!(e.kind == ErrorKind::Busy && server.said() < 5_000_000, "{e}, {}", server.said());
+        assert!(
+            e.kind == ErrorKind::TooLarge && server.said() < 5_000_000,
+            "{e}, {}",
+            server.said()
+        );
         assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
     }
     // One below the other, and a hundred in each.
@@ -34,10 +42,10 @@ fn endless_listings_are_given_up() {
         let folders = names.iter().map(|n| entry(EntryKind::Folder, 0, n)).collect();
         let all = listing(folders);
         let server = liar(move |_| Say(all.clone())).patient();
-        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+        let e = get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
-        assert!(matches!(e.kind, ErrorKind::Busy | ErrorKind::BadPath), "{e}");
+        assert!(matches!(e.kind, ErrorKind::TooLarge | ErrorKind::BadPath), "{e}");
         assert!(server.said() < 10_000_000, "{}", server.said());
         assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
     }
@@ -52,14 +60,14 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
     }
     let entries = ["f", "g"].iter().map(|n| entry(EntryKind::File, 3_000_000, n)).collect();
     let all = listing(entries);
-    let begin = framed(&[FileFrame::Begin { start: 0, size: 1 << 63 }]);
+    let begin = framed(&[FileFrame::Begin { start: 0, size: 1 << 63, mode: None }]);
     let block = framed(&[FileFrame::Data(&[7; 4000])]);
     let server = liar(move |request| match request {
         FileRequest::List { .. } => Say(all.clone()),
         _ => Endless(begin.clone(), block.clone()),
     });
     let e =
-        get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
+        get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control()).unwrap_err();
     assert!(e.kind == ErrorKind::Exists && server.said() < 200_000, "{e}, {}", server.said());
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(5, 3_000_000));
 }
@@ -69,7 +77,7 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
 fn a_server_that_only_waits_or_trickles_is_given_up() {
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
     let holding = framed(&[FileFrame::Holding { held: none, whole: false }]);
-    let begin = framed(&[FileFrame::Begin { start: 0, size: 9_000 }]);
+    let begin = framed(&[FileFrame::Begin { start: 0, size: 9_000, mode: None }]);
     let waits = |_: &FileRequest| Trickle(Vec::new(), framed(&[FileFrame::Wait]));
     // A frame of 9000 bytes, of which some 150 arrive before the limit.
     let trickles = move |request: &FileRequest| {
@@ -90,7 +98,7 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
         let errors = [
             put(server, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err(),
             get(server, &path("f"), &dir, "f", &control()).unwrap_err(),
-            get_tree(server, &path("d"), || Ok(open(&tree)), &control()).unwrap_err(),
+            get_tree(server, &path("d"), |_| Ok(open(&tree)), &control()).unwrap_err(),
             list(server, &path("d")).unwrap_err(),
         ];
         assert!(!here.path().join("f").exists() && !tree.exists());
@@ -106,4 +114,19 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
     // After a complete upload, the client waits for its result.
     let [upload, ..] = errors(&liar(waits_after));
     assert!(upload.kind == ErrorKind::Cut && upload.line.contains("reported work"), "{upload}");
+}
+
+#[test]
+fn endless_listing_ends_an_upload() {
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("f"), b"content").unwrap();
+    let again = framed(&[FileFrame::Listed(vec![entry(EntryKind::File, 1, "f"); 100])]);
+    let server = liar(move |request| match request {
+        FileRequest::List { .. } => Endless(Vec::new(), again.clone()),
+        _ => Say(framed(&[FileFrame::Done])),
+    });
+    let tree = UploadTree::contents(open(here.path()));
+    let e = put_tree(&server.patient(), &tree, &path("d"), &control()).unwrap_err();
+    clear(&e);
+    assert_eq!(e.kind, ErrorKind::TooLarge);
 }

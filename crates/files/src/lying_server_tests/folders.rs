@@ -27,11 +27,11 @@ fn a_tree_with_false_names_stays_in_its_folder() {
     all.extend(entries(&[&long], EntryKind::File));
     let root = listing(all);
     let server = liar(move |request| match request {
-        FileRequest::List { path } if path == "d" => Say(root.clone()),
+        FileRequest::List { path, .. } if path == "d" => Say(root.clone()),
         FileRequest::List { .. } => Say(listing(Vec::new())),
         _ => Say(file(b"abc")),
     });
-    let done = get_tree(&server, &path("d"), || Ok(open(&here)), &control()).unwrap();
+    let done = get_tree(&server, &path("d"), |_| Ok(open(&here)), &control()).unwrap();
     assert_eq!(done.files, odd.len() as u64 + 2);
     assert_eq!(done.skipped, 3 * (left.len() + kept.len()) as u64 + 1);
     assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 1, "it left its folder");
@@ -49,26 +49,27 @@ fn huge_counts_and_sizes_do_no_harm() {
     entries.push(entry(EntryKind::Folder, u64::MAX, "d"));
     let top = framed(&[
         FileFrame::Listed(entries),
-        FileFrame::ListEnd { folder: true, hidden: u64::MAX },
+        FileFrame::ListEnd { folder: true, hidden: u64::MAX, mode: None },
     ]);
     let links = (0..3).map(|n| entry(EntryKind::FolderLink, 0, &format!("l{n}"))).collect();
     let below = listing(links);
     let server = liar(move |request| match request {
-        FileRequest::List { path } if path.is_empty() => Say(top.clone()),
+        FileRequest::List { path, .. } if path.is_empty() => Say(top.clone()),
         FileRequest::List { .. } => Say(below.clone()),
         _ => Say(file(b"abc")),
     });
-    let done = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap();
+    let done =
+        get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control()).unwrap();
     assert_eq!((done.files, done.skipped), (9, u64::MAX));
 }
 
-/// An ERROR that reports an existing name does not affect the files behind it on the same stream. An error of another
-/// kind ends the transfer; complete files stay.
+/// An ERROR of one file does not affect the files behind it on the same stream. A server that takes nothing any more
+/// ends the transfer; complete files stay.
 #[test]
 fn a_false_error_of_one_file_keeps_no_other_from_coming() {
     let entries = (0..40).map(|n| entry(EntryKind::File, 3, &format!("f{n:02}"))).collect();
     let all: Vec<u8> = listing(entries);
-    for (kind, come) in [(ErrorKind::Exists, 39), (ErrorKind::NotFound, 3)] {
+    for (kind, come) in [(ErrorKind::Exists, 39), (ErrorKind::Refused, 3)] {
         let here = tempfile::tempdir().unwrap();
         let all = all.clone();
         let server = liar(move |request| match request {
@@ -78,10 +79,34 @@ fn a_false_error_of_one_file_keeps_no_other_from_coming() {
             }
             _ => Say(file(b"abc")),
         });
-        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+        let e = get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
         assert!(e.kind == kind && e.line.contains(&format!("{come} of 40")), "{e}");
         assert!(!here.path().join("f03").exists());
+    }
+}
+
+#[test]
+fn file_that_a_server_cannot_read_is_left_out() {
+    let names = ["a", "b", "c"];
+    let all = listing(names.map(|name| entry(EntryKind::File, 3, name)).to_vec());
+    for kind in [ErrorKind::NotFound, ErrorKind::Denied, ErrorKind::Changed, ErrorKind::Remote] {
+        let here = tempfile::tempdir().unwrap();
+        let all = all.clone();
+        let server = liar(move |request| match request {
+            FileRequest::List { .. } => Say(all.clone()),
+            FileRequest::Get { path, .. } if path == "b" => {
+                Say(framed(&[FileFrame::Error(Error::new(kind, "/b: invalid argument"))]))
+            }
+            _ => Say(file(b"abc")),
+        });
+        let lines = Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
+        let told = Arc::clone(&lines);
+        let control = control().naming_left_out(move |line| told.lock().unwrap().push(line.into()));
+        let target = |_| Ok(open(here.path()));
+        let done = get_tree(&server, &CleanPath::root(), target, &control).unwrap();
+        assert_eq!((done.files, done.skipped), (2, 1));
+        assert_eq!(*lines.lock().unwrap(), ["b: invalid argument".to_string()]);
     }
 }

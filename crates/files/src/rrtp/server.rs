@@ -267,12 +267,12 @@ async fn read_request(
     if !fill(receive, slot, &mut head).await? {
         return Ok(None);
     }
-    let (kind, length) = frames::request_head(head)?;
-    let mut body = vec![0; length];
-    if length > 0 && !fill(receive, slot, &mut body).await? {
+    let head = frames::request_head(head)?;
+    let mut body = vec![0; head.length];
+    if head.length > 0 && !fill(receive, slot, &mut body).await? {
         return Err(cut());
     }
-    FileRequest::read(kind, &body).map(Some)
+    FileRequest::read(head, &body).map(Some)
 }
 
 fn cut() -> Error {

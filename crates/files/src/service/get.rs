@@ -3,20 +3,26 @@
 use super::{Caller, Service, named};
 use crate::frames::{self, WaitSender};
 use crate::message::{FileFrame, HeldPrefix};
-use crate::partial_file::{CHUNK, open_regular, read_some};
+use crate::partial_file::{CHUNK, hash_front, read_some};
 use crate::path::CleanPath;
-use crate::source_stamp::SourceStamp;
+use crate::source_file::SourceFile;
 use crate::stream::Output;
 use blake3::Hasher;
-use cap_std::fs::File;
 use narrows_peers::error::{Error, ErrorKind};
-use std::io::{Seek, SeekFrom};
+
+/// What a client wants of a file.
+pub(super) struct WantedPart {
+    /// Bytes that are not sent again.
+    pub held: Option<HeldPrefix>,
+    /// Whether BEGIN has the permissions.
+    pub modes: bool,
+}
 
 pub(super) fn answer(
     service: &Service,
     caller: &Caller,
     path: &CleanPath,
-    held: Option<HeldPrefix>,
+    wanted: &WantedPart,
     output: &mut dyn Output,
     sent: &mut u64,
 ) -> Result<(), Error> {
@@ -27,19 +33,20 @@ pub(super) fn answer(
             "the root is a folder: end the address with '/'",
         ));
     }
-    let mut file = open_regular(&service.root, &path.relative(), &what)?;
-    let before = SourceStamp::of(&file, &what)?;
-    let (start, mut hasher) = begin(service, caller, &mut file, before.size, held, &what, output)?;
-    frames::write(output, &FileFrame::Begin { start, size: before.size })?;
-    if start == 0 && before.size > CHUNK as u64 {
+    let mut file = SourceFile::open(&service.root, &path.relative(), &what)?;
+    let size = file.size();
+    let mode = wanted.modes.then(|| file.mode());
+    let (start, mut hasher) = begin(service, caller, &mut file, wanted.held, &what, output)?;
+    frames::write(output, &FileFrame::Begin { start, size, mode })?;
+    if start == 0 && size > CHUNK as u64 {
         // Send BEGIN now: a client that does not want this file stops the stream.
         output.flush().map_err(Error::stream)?;
     }
-    let room = usize::try_from(before.size - start).map_or(CHUNK, |n| n.min(CHUNK));
+    let room = usize::try_from(size - start).map_or(CHUNK, |n| n.min(CHUNK));
     let mut buffer = vec![0; room];
     let mut at = start;
     loop {
-        let most = usize::try_from(before.size - at).map_or(room, |n| n.min(room));
+        let most = usize::try_from(size - at).map_or(room, |n| n.min(room));
         let n = read_some(&mut file, buffer.get_mut(..most).unwrap_or_default(), &what)?;
         let bytes = buffer.get(..n).unwrap_or_default();
         if n == 0 {
@@ -50,7 +57,7 @@ pub(super) fn answer(
         frames::write(output, &FileFrame::Data(bytes))?;
         *sent += n as u64;
     }
-    before.check(&file, at, &what)?;
+    file.check(at)?;
     frames::send(output, &FileFrame::End(*hasher.finalize().as_bytes()))
 }
 
@@ -58,22 +65,24 @@ pub(super) fn answer(
 fn begin(
     service: &Service,
     caller: &Caller,
-    file: &mut File,
-    size: u64,
+    file: &mut SourceFile,
     held: Option<HeldPrefix>,
     what: &str,
     output: &mut dyn Output,
 ) -> Result<(u64, Hasher), Error> {
+    let size = file.size();
     if let Some(held) = held.filter(|h| h.bytes > 0 && h.bytes <= size) {
         let mut waiting = WaitSender::new();
-        let asker = (&caller.source, &caller.slot);
         let mut tick = || waiting.tell(&mut *output);
-        let (bytes, hasher) =
-            service.hashing.beginning(file, held.bytes, what, asker, &mut tick)?;
+        let asker = (&caller.source, &caller.slot);
+        let (bytes, hasher) = match file.cacheable() {
+            Some(file) => service.hashing.beginning(file, held.bytes, what, asker, &mut tick)?,
+            None => hash_front(file, held.bytes, what, &mut |_| tick())?,
+        };
         if bytes == held.bytes && hasher.finalize() == blake3::Hash::from_bytes(held.hash) {
             return Ok((bytes, hasher));
         }
-        file.seek(SeekFrom::Start(0)).map_err(|e| Error::file(what, &e))?;
+        file.rewind()?;
     }
     Ok((0, Hasher::new()))
 }

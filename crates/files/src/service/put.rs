@@ -6,6 +6,7 @@ use super::quota::NAME_BYTES;
 use super::{AnsweredRequest, Caller, Service, named};
 use crate::frames::{self, FileFrameReader, WaitSender, while_waiting};
 use crate::message::{FileFrame, HeldPrefix};
+use crate::mode::Mode;
 use crate::partial_file::{CHUNK, PartialFile, TargetFile};
 use crate::path::CleanPath;
 use crate::stream::Output;
@@ -108,6 +109,14 @@ fn superseded(path: &CleanPath) -> Error {
 
 type Input = Box<dyn Read + Send>;
 
+/// A file as its upload announces it.
+pub(super) struct AnnouncedFile {
+    /// In bytes.
+    pub size: u64,
+    /// Its permissions, if the client sends them.
+    pub mode: Option<Mode>,
+}
+
 /// Parameters of an upload, before its bytes arrive.
 struct Begun {
     held: HeldPrefix,
@@ -119,11 +128,12 @@ pub(super) fn answer(
     service: &Service,
     caller: &Caller,
     path: &CleanPath,
-    size: u64,
+    file: &AnnouncedFile,
     frames: &mut FileFrameReader<Input>,
     output: &mut dyn Output,
     event: &mut AnsweredRequest,
 ) -> Result<(), Error> {
+    let AnnouncedFile { size, mode } = *file;
     let Some((folder, name)) = path.split() else {
         let line = "the root is a folder: add the file's name to the address";
         return Err(Error::new(ErrorKind::WrongType, line));
@@ -202,7 +212,7 @@ pub(super) fn answer(
     if part.bytes() != size {
         return Err(Error::protocol("fewer bytes than the file has"));
     }
-    let finish = move || part.finish(&hash, replace);
+    let finish = move || part.finish(&hash, replace, mode);
     while_waiting(output, &caller.slot, finish)?.map_err(at)?;
     drop(running);
     frames::send(output, &FileFrame::Done)
