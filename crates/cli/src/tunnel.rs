@@ -21,6 +21,7 @@ use narrows_peers::dial::Peer;
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, ErrorKind, error, key};
 use narrows_transport::endpoint::Permit;
+use narrows_tunnel::address::Nat64Prefix;
 use narrows_tunnel::allow::{self, AllowedTarget, Targets};
 use narrows_tunnel::blocking::{self, Entrances};
 use narrows_tunnel::client::ClientOptions;
@@ -121,6 +122,9 @@ pub struct TunnelServeArgs {
     /// may be repeated [default: none]
     #[arg(long, value_name = "[ADDR:]PORT[-PORT]", num_args = 1..)]
     pub allow_reverse: Vec<Ports>,
+    /// Check addresses of this NAT64 prefix as the IPv4 addresses in them, as those of 64:ff9b::/96; may be repeated
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "PREFIX")]
+    pub nat64: Vec<Nat64Prefix>,
     /// Carry clients' IP packets, and assign addresses of this private network (IPv4 or IPv6; both as two --tun); needs
     /// root
     #[arg(long, value_name = "NETWORK", value_parser = network)]
@@ -309,7 +313,8 @@ fn permissions(a: &TunnelServeArgs) -> Result<Permissions, Failure> {
         rate: a.client_limit,
         ..default
     };
-    let (targets, reverse) = (Targets::new(a.allow.clone()), a.allow_reverse.clone());
+    let targets = Targets::new(a.allow.clone()).with_nat64(a.nat64.clone());
+    let reverse = ReversePorts::new(a.allow_reverse.clone());
     Ok(Permissions { clients, targets, reverse, limits })
 }
 

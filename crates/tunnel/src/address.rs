@@ -5,7 +5,9 @@
 //! metadata services, which return a machine's credentials, are added here.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use narrows_base::text::shown;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 /// A block of addresses that are not public.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,10 +87,76 @@ pub fn meant(address: IpAddr) -> IpAddr {
     }
 }
 
+/// A NAT64 prefix (RFC 6052): addresses in it lead to the IPv4 addresses that they contain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nat64Prefix(Ipv6Net);
+
+impl Nat64Prefix {
+    /// The IPv4 address in this address; `None` outside of the prefix.
+    pub fn embedded(&self, address: Ipv6Addr) -> Option<Ipv4Addr> {
+        self.0.contains(&address).then(|| embedded_after(address, self.0.prefix_len()))
+    }
+}
+
+impl FromStr for Nat64Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Nat64Prefix, String> {
+        let prefix = text.parse::<Ipv6Net>().ok().filter(|network| {
+            network.trunc() == *network
+                && matches!(network.prefix_len(), 32 | 40 | 48 | 56 | 64 | 96)
+        });
+        prefix.map(Nat64Prefix).ok_or_else(|| {
+            let shown = shown(text);
+            format!(
+                "'{shown}': that is no NAT64 prefix; an IPv6 network with a length of 32, 40, 48, 56, 64 or 96 is expected, as in 64:ff9b:1:fffe::/96"
+            )
+        })
+    }
+}
+
+/// The IPv4 address after a prefix of this length (RFC 6052 section 2.2, which skips bits 64 to 71).
+fn embedded_after(address: Ipv6Addr, length: u8) -> Ipv4Addr {
+    let mut octets = address.octets().into_iter().zip(0u8..);
+    let mut next = || {
+        let found = octets.find(|(_, place)| *place >= length / 8 && *place != 8);
+        found.map_or(0, |(octet, _)| octet)
+    };
+    Ipv4Addr::new(next(), next(), next(), next())
+}
+
+/// IPv4 addresses that a router or this machine may extract from an address whose prefix does not tell: of the local
+/// NAT64 block (RFC 8215) in all lengths, 6to4, Teredo, ISATAP, IPv4-compatible and IPv4-translated addresses.
+pub fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let last = embedded_after(address, 96);
+    let found = match address.segments() {
+        [0x64, 0xff9b, 1, ..] => [48, 56, 64, 96].map(|n| embedded_after(address, n)).to_vec(),
+        [0x2002, ..] => vec![Ipv4Addr::from_bits((address.to_bits() >> 80) as u32)],
+        [0x2001, 0, ..] => vec![Ipv4Addr::from_bits(!last.to_bits())],
+        [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => vec![last],
+        _ if is_isatap(address) => vec![last],
+        _ => Vec::new(),
+    };
+    // Zeros and ones are other bits of the prefix.
+    found.into_iter().filter(|v4| (1..224).contains(&v4.octets()[0])).collect()
+}
+
+/// Whether the interface identifier is that of ISATAP (RFC 5214 section 6.1).
+fn is_isatap(address: Ipv6Addr) -> bool {
+    matches!(address.segments(), [.., 0 | 0x200, 0x5efe, _, _])
+}
+
+/// Global addresses of ISATAP.
+const ISATAP: AddressBlock = v6([0x2000, 0, 0], 0, 3, "an ISATAP address");
+
 /// The special block of an address; `None` if the address is public.
 pub fn special(address: IpAddr) -> Option<&'static AddressBlock> {
     let address = meant(address);
-    let holding = BLOCKS.iter().filter(|block| block.network.contains(&address));
+    let isatap = Some(&ISATAP).filter(|block| {
+        let IpAddr::V6(v6) = address else { return false };
+        is_isatap(v6) && block.network.contains(&address)
+    });
+    let holding = BLOCKS.iter().chain(isatap).filter(|block| block.network.contains(&address));
     holding.max_by_key(|block| block.network.prefix_len())
 }
 

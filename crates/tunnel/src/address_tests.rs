@@ -52,6 +52,8 @@ fn what_is_not_public_is_known_in_every_notation() {
         "100::1",
         "5f00::1",
         "::ffff:0:127.0.0.1",
+        "2001:470::5efe:8.8.8.8",
+        "2001:470::200:5efe:10.0.0.1",
     ] {
         assert!(!is_public(text), "{text}");
     }
@@ -81,6 +83,28 @@ fn what_is_public_stays_reachable_over_nat64_too() {
         "3ffe::1",
     ] {
         assert!(is_public(text), "{text}");
+    }
+}
+
+/// The examples of RFC 6052 section 2.4.
+#[test]
+fn nat64_prefix_of_each_length_finds_the_ipv4_address() {
+    for (prefix, address) in [
+        ("2001:db8::/32", "2001:db8:c000:221::"),
+        ("2001:db8:100::/40", "2001:db8:1c0:2:21::"),
+        ("2001:db8:122::/48", "2001:db8:122:c000:2:2100::"),
+        ("2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"),
+        ("2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"),
+        ("2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"),
+    ] {
+        let prefix: Nat64Prefix = prefix.parse().unwrap();
+        let found = prefix.embedded(address.parse().unwrap());
+        assert_eq!(found, Some(Ipv4Addr::new(192, 0, 2, 33)), "{prefix:?}");
+        assert_eq!(prefix.embedded("2001:db9::1".parse().unwrap()), None);
+    }
+    for text in ["", "64:ff9b::", "10.0.0.0/8", "64:ff9b::/95", "64:ff9b::1/96"] {
+        let why = text.parse::<Nat64Prefix>().unwrap_err();
+        assert!(why.contains("64:ff9b:1:fffe::/96") && !why.contains('\n'), "{why}");
     }
 }
 

@@ -12,7 +12,7 @@
 //! server's own machine. Such an address is permitted only if it is listed itself, by a network that lies entirely
 //! within its block. Neither `*:22` nor `0.0.0.0/0:22` permits 127.0.0.1.
 
-use crate::address::{meant, special};
+use crate::address::{Nat64Prefix, meant, special};
 use ipnet::IpNet;
 use narrows_base::text::shown;
 use std::net::IpAddr;
@@ -154,26 +154,39 @@ impl AllowedTarget {
 
 /// The list of all entries.
 #[derive(Clone, Debug, Default)]
-pub struct Targets(Vec<AllowedTarget>);
+pub struct Targets {
+    entries: Vec<AllowedTarget>,
+    nat64: Vec<Nat64Prefix>,
+}
 
 impl Targets {
     /// A list of these entries.
     pub fn new(targets: Vec<AllowedTarget>) -> Targets {
-        Targets(targets)
+        Targets { entries: targets, nat64: Vec::new() }
+    }
+    /// The same list, in a network with these NAT64 prefixes in addition to 64:ff9b::/96.
+    pub fn with_nat64(self, nat64: Vec<Nat64Prefix>) -> Targets {
+        Targets { nat64, ..self }
+    }
+    /// The address that is effectively reached: for IPv4 in IPv6 the IPv4 address, see [`meant`].
+    pub fn meant(&self, address: IpAddr) -> IpAddr {
+        let IpAddr::V6(v6) = address else { return address };
+        let embedded = self.nat64.iter().find_map(|prefix| prefix.embedded(v6));
+        embedded.map_or_else(|| meant(address), IpAddr::V4)
     }
     /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
     /// Names that are listed in full, with their ports, for a check of their addresses at the start.
     pub fn names(&self) -> impl Iterator<Item = (&str, Option<u16>)> {
-        self.0.iter().filter_map(|target| match &target.host {
+        self.entries.iter().filter_map(|target| match &target.host {
             Host::Name(name) => Some((name.as_str(), target.port)),
             _ => None,
         })
     }
     fn of_port(&self, port: u16) -> impl Iterator<Item = &AllowedTarget> {
-        self.0.iter().filter(move |target| target.permits_port(port))
+        self.entries.iter().filter(move |target| target.permits_port(port))
     }
     /// Whether a lookup of this name can lead to a permitted address: the name is listed, or any network with this port
     /// is.
@@ -192,7 +205,7 @@ impl Targets {
         port: u16,
         is_own: bool,
     ) -> Result<(), Denied> {
-        let address = meant(address);
+        let address = self.meant(address);
         if let Some(what) = no_host(address) {
             return Err(Denied::NoHost(what));
         }

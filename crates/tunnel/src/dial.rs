@@ -3,6 +3,7 @@
 //! A name is looked up once, and only addresses that were checked are connected to. A later change of the name's
 //! addresses (DNS rebinding) therefore has no effect.
 
+use crate::address::embedded;
 use crate::allow::{Denied, Targets, name};
 use crate::request::Refusal;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -94,11 +95,30 @@ pub fn judge(
     address: IpAddr,
     port: u16,
 ) -> Result<(), Denied> {
-    let address = address.to_canonical();
+    judge_with(targets, asked, address, port, is_own)
+}
+
+/// As [`judge`], with this test for the server's own addresses.
+fn judge_with(
+    targets: &Targets,
+    asked: Option<&str>,
+    address: IpAddr,
+    port: u16,
+    is_own: impl Fn(IpAddr) -> io::Result<bool>,
+) -> Result<(), Denied> {
+    // A NAT64 router may return the packets to this machine.
+    let address = targets.meant(address);
     // If no entry permits it, skip the system calls.
     targets.judge(asked, address, port, false)?;
-    let is_own = is_own(address).map_err(|_| Denied::Unchecked)?;
-    targets.judge(asked, address, port, is_own)
+    let is_own = |address| is_own(address).map_err(|_| Denied::Unchecked);
+    targets.judge(asked, address, port, is_own(address)?)?;
+    let IpAddr::V6(v6) = address else { return Ok(()) };
+    for v4 in embedded(v6).into_iter().map(IpAddr::V4) {
+        if is_own(v4)? {
+            targets.judge(asked, v4, port, true)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a connection to this address, opened by a request for this host, is still permitted.
@@ -202,6 +222,42 @@ pub fn cause(e: &io::Error) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Nat64Prefix;
+
+    /// Addresses that lead to 9.9.9.9, which is the server's own, by translators and tunnels.
+    #[test]
+    fn own_address_within_ipv6_is_denied_unless_listed() {
+        let local = "64:ff9b:1:fffe::/96".parse().unwrap();
+        let judged = |allow: &[&str], nat64: &[Nat64Prefix], address: &str| {
+            let entries = allow.iter().map(|target| target.parse().unwrap()).collect();
+            let targets = Targets::new(entries).with_nat64(nat64.to_vec());
+            let is_own = |address: IpAddr| Ok(address == IpAddr::from([9, 9, 9, 9]));
+            judge_with(&targets, None, address.parse().unwrap(), 22, is_own)
+        };
+        let all = ["*:22", "[64:ff9b:1::/48]:22", "[2002::/16]:22", "[2001:470::/32]:22"];
+        for address in [
+            "9.9.9.9",
+            "::ffff:9.9.9.9",
+            "64:ff9b::9.9.9.9",
+            "64:ff9b:1:fffe::9.9.9.9",
+            "64:ff9b:1:909:9:900::",
+            "2002:909:909::1",
+            "2001:470::5efe:9.9.9.9",
+            "2001:470::200:5efe:9.9.9.9",
+        ] {
+            assert!(judged(&all, &[], address).is_err(), "{address}");
+        }
+        let own = ["9.9.9.9:22", "[2002::/16]:22"];
+        for address in ["64:ff9b::9.9.9.9", "2002:909:909::1"] {
+            assert!(judged(&own, &[], address).is_ok(), "{address} is listed");
+        }
+        assert!(judged(&all, &[], "64:ff9b:1:fffe::8.8.8.8").is_ok());
+        assert!(judged(&["*:22"], &[], "64:ff9b:1:fffe::8.8.8.8").is_err());
+        assert!(judged(&["*:22"], &[local], "64:ff9b:1:fffe::8.8.8.8").is_ok());
+        for address in ["64:ff9b:1:fffe::9.9.9.9", "64:ff9b:1:fffe::10.0.0.1"] {
+            assert!(judged(&all, &[local], address).is_err(), "{address}");
+        }
+    }
 
     #[test]
     fn own_addresses_are_found_and_others_are_not() {
