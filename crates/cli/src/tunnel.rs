@@ -30,7 +30,7 @@ use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
 use narrows_tunnel::permissions::Permissions;
 use narrows_tunnel::request::TunnelRequest;
-use narrows_tunnel::reverse::Ports;
+use narrows_tunnel::reverse::{Ports, ReversePorts};
 use narrows_tunnel::server::{ServerOptions, TunnelServer};
 use narrows_tunnel::tun::IpNet;
 use narrows_tunnel::tun::near::TunRoute;
@@ -119,8 +119,8 @@ pub struct TunnelServeArgs {
     #[arg(long, value_name = "TARGET", num_args = 1..)]
     pub allow: Vec<AllowedTarget>,
     /// Let clients make this machine listen at these ports for services of theirs; loopback unless an address is given;
-    /// may be repeated [default: none]
-    #[arg(long, value_name = "[ADDR:]PORT[-PORT]", num_args = 1..)]
+    /// with a KEY only that client; may be repeated [default: none]
+    #[arg(long, value_name = "[ADDR:]PORT[-PORT][=KEY]", num_args = 1..)]
     pub allow_reverse: Vec<Ports>,
     /// Check addresses of this NAT64 prefix as the IPv4 addresses in them, as those of 64:ff9b::/96; may be repeated
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "PREFIX")]
@@ -360,7 +360,7 @@ fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
         lookup: dial::system(),
         log: Box::new(move |event| {
             let level = if event.is_warning { LogLevel::Warning } else { LogLevel::Info };
-            lines.line(level, &event.client, &event.line);
+            event.line.iter().for_each(|line| lines.line(level, &event.client, line));
             event.refusal.iter().for_each(|refusal| refusals.add(&[refusal.word()], 1));
         }),
     };

@@ -128,7 +128,7 @@ pub fn connect(
             None => None,
         };
         if !entrances.reverse.is_empty() {
-            options.incoming = reverse::MAX_STREAMS;
+            options.incoming = reverse::incoming(entrances.reverse.len());
         }
         let tunnel = Tunnel::new(options);
         let mut open = Vec::new();

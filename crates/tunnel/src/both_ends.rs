@@ -6,6 +6,7 @@ use crate::forward::{self, Forward};
 use crate::limits::ClientLimits;
 use crate::listen;
 use crate::permissions::Permissions;
+use crate::reverse::ReversePorts;
 use crate::server::{ServerOptions, TunnelServer};
 use narrows_base::{Duration, Spec};
 use narrows_congestion::PathHints;
@@ -111,7 +112,7 @@ fn far_made(
         learned,
         tap: None,
         lookup,
-        log: Box::new(move |event| lines.lock().unwrap().push(event.line.clone())),
+        log: Box::new(move |event| lines.lock().unwrap().extend(event.line.clone())),
     };
     let bound = Arc::new(TunnelServer::bind(at, options).unwrap());
     let (at, endpoint, running) = (bound.address(), bound.endpoint().clone(), bound.clone());
@@ -128,7 +129,7 @@ pub(crate) fn permissions(
     Permissions {
         clients: AllowList::read(&keys.join("\n")).unwrap(),
         targets: crate::allow::Targets::new(allow.iter().map(|t| t.parse().unwrap()).collect()),
-        reverse: Vec::new(),
+        reverse: ReversePorts::default(),
         limits,
     }
 }
@@ -167,7 +168,7 @@ impl Far {
             },
             receiving: near.receiving,
             silence: near.silence,
-            incoming: crate::reverse::MAX_STREAMS,
+            incoming: crate::reverse::incoming(1),
             learned: near.learned,
             tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
         });

@@ -6,6 +6,7 @@ use crate::hints;
 use crate::learning::Lesson;
 use crate::over_tcp;
 use crate::pipe::answer;
+use crate::places::RareLine;
 use crate::request::{Refusal, TunnelRequest};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
@@ -20,10 +21,16 @@ use std::time::Duration as Wait;
 use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Time that a program's connection waits for a connection to the server: enough for an attempt over UDP and then TCP.
 const PATIENCE: Wait = Wait::from_secs(15);
+
+/// Minimum wait for the server to permit another stream. It does so a round trip after another one has ended; if none
+/// ends, the client has as many streams as it may.
+const CREDIT: Wait = Wait::from_secs(1);
+/// The same in round trips: a lost packet takes a second one.
+const CREDIT_ROUNDS: u32 = 3;
 
 const WORDS: DialWords =
     DialWords { stranger: "the server does not know this client", other_protocol: None };
@@ -145,7 +152,10 @@ impl FarConnection {
 
     /// Opens a stream that begins with these bytes.
     pub(crate) async fn say(&self, asked: &[u8]) -> Result<Stream, NotOpened> {
-        let opened = self.connection.open_bi().await;
+        let rtt = Wait::from_nanos(self.connection.stats().srtt.as_nanos());
+        let wait = CREDIT.max(rtt * CREDIT_ROUNDS);
+        let opened = timeout(wait, self.connection.open_bi()).await;
+        let opened = opened.map_err(|_| NotOpened::Refused(Refusal::TooMany))?;
         let (mut send, receive) = opened.map_err(|_| NotOpened::NoTunnel)?;
         send.send_all(asked).await.map_err(|_| NotOpened::NoTunnel)?;
         Ok((send, receive))
@@ -210,6 +220,8 @@ pub struct Tunnel {
     incoming: usize,
     learned: Option<(Arc<LearnedPaths>, String)>,
     tell: Box<dyn Fn(&str) + Send + Sync>,
+    /// Connections beyond the server's limit.
+    beyond: RareLine,
     pub(crate) dial: Dial,
     pub(crate) current: watch::Sender<Option<Arc<FarConnection>>>,
 }
@@ -219,12 +231,27 @@ impl Tunnel {
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
         let ClientOptions { peer, receiving, silence, incoming, learned, tell } = options;
         let (dial, current) = (Dial::new(peer, WORDS), watch::Sender::new(None));
-        Arc::new(Tunnel { dial, receiving, silence, incoming, learned, tell, current })
+        let beyond = RareLine::default();
+        Arc::new(Tunnel { dial, receiving, silence, incoming, learned, tell, beyond, current })
     }
 
     /// Reports a line to the user.
     pub fn tell(&self, line: &str) {
         (self.tell)(line);
+    }
+
+    /// Reports a refused request to the user. Refusals beyond the server's limit are counted, with a line at times.
+    pub(crate) fn tell_refused(&self, what: &str, why: NotOpened) {
+        if why != NotOpened::Refused(Refusal::TooMany) {
+            return self.tell(&format!("{what}: {why}"));
+        }
+        match self.beyond.count(std::time::Instant::now(), 1) {
+            None => {}
+            Some(1) => self.tell(&format!("{what}: {why}")),
+            Some(count) => {
+                self.tell(&format!("{what}: {why} ({count} refusals since the last line)"))
+            }
+        }
     }
 
     /// Opens a new connection and sends hints about the path.

@@ -7,6 +7,7 @@ use crate::shared::{TunnelEvent, TunnelShared};
 use narrows_net::{Connection, SendStream};
 use narrows_wire::noise::PublicKey;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A client after its handshake, with its flows.
 pub(crate) struct ConnectedClient {
@@ -29,9 +30,26 @@ impl ConnectedClient {
         self.event(true, &format!("{what}: {refusal}"), Some(refusal));
     }
 
-    pub fn event(&self, is_warning: bool, what: &str, refusal: Option<Refusal>) {
+    /// Logs a connection to one of the client's ports, which any host may open: few lines, with the number of all
+    /// connections. Counts a refusal.
+    pub fn log_stranger(&self, is_warning: bool, what: &str, refusal: Option<Refusal>) {
+        let line = self.shared.strangers.count(Instant::now(), 1).map(|count| match count {
+            1 => self.line(what),
+            _ => self.line(&format!("{what} ({count} connections since the last line)")),
+        });
+        if line.is_some() || refusal.is_some() {
+            let client = self.name.clone();
+            (self.shared.log)(&TunnelEvent { is_warning, client, line, refusal });
+        }
+    }
+
+    fn line(&self, what: &str) -> String {
         let from = self.connection.remote().map_or("?".into(), |a| a.to_string());
-        let line = format!("{} ({from}): {what}", self.name);
+        format!("{} ({from}): {what}", self.name)
+    }
+
+    pub fn event(&self, is_warning: bool, what: &str, refusal: Option<Refusal>) {
+        let line = Some(self.line(what));
         (self.shared.log)(&TunnelEvent { is_warning, client: self.name.clone(), line, refusal });
     }
 }

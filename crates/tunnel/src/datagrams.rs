@@ -4,17 +4,19 @@ use crate::client::{FarConnection, NotOpened, Tunnel, answered};
 use crate::flow::{Back, LocalProgram, UdpFlow, UdpFlows};
 use crate::forward::Forward;
 use crate::parts::MAX_DATAGRAM;
+use crate::places::{Activity, NO_NETWORK, PlaceLimits, Places, RareLine};
 use crate::request::TunnelRequest;
 use narrows_net::{ReceiveStream, SendStream};
 use narrows_peers::{Error, ErrorKind};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Maximum number of flows per socket; a datagram of a further flow is dropped.
-const MAX_FLOWS: usize = 256;
+/// Maximum number of flows per socket: as many as a server permits streams by default. Its `--max-flows` counts, too.
+const MAX_FLOWS: usize = 1024;
 /// Datagrams that may wait while a flow is being opened or its task is busy.
 const WAITING: usize = 64;
 
@@ -36,15 +38,30 @@ pub struct SocketFlows {
     tunnel: Arc<Tunnel>,
     socket: Arc<UdpSocket>,
     flows: HashMap<(SocketAddr, TunnelRequest), Sender<Vec<u8>>>,
+    places: Arc<Places>,
+    limits: PlaceLimits,
+    displaced: RareLine,
 }
 
 impl SocketFlows {
     /// Flows of this socket; there are none yet.
     pub fn new(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>) -> SocketFlows {
-        SocketFlows { tunnel, socket, flows: HashMap::new() }
+        SocketFlows::with_limit(tunnel, socket, MAX_FLOWS)
     }
 
-    /// Handles a program's datagram for a target. Answers are sent to the program with `head` before each.
+    fn with_limit(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>, most: usize) -> SocketFlows {
+        SocketFlows {
+            tunnel,
+            socket,
+            flows: HashMap::new(),
+            places: Arc::default(),
+            limits: PlaceLimits::new(most),
+            displaced: RareLine::default(),
+        }
+    }
+
+    /// Handles a program's datagram for a target. Answers are sent to the program with `head` before each. If all flows
+    /// are taken, the longest idle one ends.
     pub fn sent(&mut self, from: SocketAddr, to: &TunnelRequest, datagram: &[u8], head: &[u8]) {
         let key = (from, to.clone());
         if let Some(flow) = self.flows.get(&key)
@@ -55,16 +72,25 @@ impl SocketFlows {
             return;
         }
         self.flows.retain(|_, flow| !flow.is_closed());
-        if self.flows.len() >= MAX_FLOWS {
-            return;
+        let Some(place) = self.places.take(NO_NETWORK, self.limits) else { return };
+        if let Some(count) = self.displaced.count(Instant::now(), place.displaced as u64) {
+            let most = self.limits.all;
+            self.tunnel.tell(&format!(
+                "{}: {count} idle flows ended early for new ones, since {most} are open",
+                to.shown()
+            ));
         }
         let (sender, waiting) = channel(WAITING);
         let back = LocalProgram { socket: self.socket.clone(), to: from, head: head.to_vec() };
         let (tunnel, request, first) = (self.tunnel.clone(), to.clone(), datagram.to_vec());
         self.flows.insert(key, sender);
         tokio::spawn(async move {
-            if let Err(why) = carry(&tunnel, &request, &first, back, waiting).await {
-                tunnel.tell(&format!("{}: {why}", request.shown()));
+            let carried = tokio::select! {
+                carried = carry(&tunnel, &request, &first, &place.activity, back, waiting) => carried,
+                () = place.given_up() => Ok(()),
+            };
+            if let Err(why) = carried {
+                tunnel.tell_refused(&request.shown(), why);
             }
         });
     }
@@ -75,6 +101,7 @@ async fn carry(
     tunnel: &Tunnel,
     request: &TunnelRequest,
     first: &[u8],
+    activity: &Arc<Activity>,
     back: LocalProgram,
     mut waiting: Receiver<Vec<u8>>,
 ) -> Result<(), NotOpened> {
@@ -84,7 +111,7 @@ async fn carry(
     let mut links = tunnel.links();
     let (link, (_send, mut receive, flow)) = loop {
         let link = links.next().await?;
-        let opened = open(&link, request, &opening, &back).await;
+        let opened = open(&link, request, &opening, activity, &back).await;
         if !links.is_lost(&link, &opened) {
             break (link, opened?);
         }
@@ -114,10 +141,11 @@ async fn open(
     link: &FarConnection,
     request: &TunnelRequest,
     opening: &[u8],
+    activity: &Arc<Activity>,
     back: &Arc<Back>,
 ) -> Result<Opened, NotOpened> {
     let (send, mut receive) = link.ask(request, opening).await?;
-    let flow = UdpFlows::add_shared(&link.flows, send.id(), back.clone());
+    let flow = UdpFlows::add_shared(&link.flows, send.id(), back.clone(), activity.clone());
     answered(&mut receive).await?;
     Ok((send, receive, flow))
 }
@@ -132,5 +160,31 @@ pub async fn run(tunnel: Arc<Tunnel>, socket: UdpSocket, forward: Forward) {
         // The error concerns an earlier datagram to a program that has ended.
         let Ok((length, from)) = socket.recv_from(&mut datagram).await else { continue };
         programs.sent(from, &request, datagram.get(..length).unwrap_or_default(), &[]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::both_ends::{far, udp_target};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn datagrams_of_new_programs_pass_beyond_the_limit_of_flows() {
+        let target = udp_target().await;
+        let far = far(&[&target.to_string()]);
+        let (tunnel, told) = far.near();
+        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let mut flows = SocketFlows::with_limit(tunnel, socket, 2);
+        let request = TunnelRequest::udp("127.0.0.1", target.port());
+        for question in [b"1", b"2", b"3", b"4", b"5"] {
+            let program = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            flows.sent(program.local_addr().unwrap(), &request, question, &[]);
+            let mut answer = [0; 9];
+            assert_eq!(program.recv(&mut answer).await.unwrap(), 2);
+            assert_eq!(answer[..1], question[..]);
+        }
+        let told = told.lock().unwrap();
+        let lines = told.iter().filter(|line| line.contains("idle flows ended early")).count();
+        assert_eq!(lines, 1, "{told:?}");
     }
 }

@@ -9,6 +9,7 @@
 
 use crate::limits::ClientUsage;
 use crate::parts::{MAX_DATAGRAM, PartialDatagrams, split};
+use crate::places::Activity;
 use narrows_base::Duration;
 use narrows_net::{Connection, Error};
 use narrows_peers::rate_cap::RateCap;
@@ -66,7 +67,7 @@ pub struct UdpFlows<T> {
 
 struct FlowEntry<T> {
     what: Arc<T>,
-    used: Instant,
+    activity: Arc<Activity>,
 }
 
 impl<T> Default for UdpFlows<T> {
@@ -78,6 +79,7 @@ impl<T> Default for UdpFlows<T> {
 /// A flow. It ends when this is dropped.
 pub struct UdpFlow<T> {
     flows: Arc<UdpFlows<T>>,
+    activity: Arc<Activity>,
     number: u32,
     /// Number of the next datagram that is sent in parts.
     next: AtomicU16,
@@ -86,19 +88,21 @@ pub struct UdpFlow<T> {
 impl<T> UdpFlows<T> {
     /// Adds the flow of this stream. `None` if the stream's number is too large.
     pub fn add(flows: &Arc<UdpFlows<T>>, stream: u64, what: T) -> Option<UdpFlow<T>> {
-        UdpFlows::add_shared(flows, stream, Arc::new(what))
+        UdpFlows::add_shared(flows, stream, Arc::new(what), Arc::default())
     }
 
-    /// Adds the flow of this stream, with a shared destination.
+    /// Adds the flow of this stream, with a shared destination and the activity of its place.
     pub(crate) fn add_shared(
         flows: &Arc<UdpFlows<T>>,
         stream: u64,
         what: Arc<T>,
+        activity: Arc<Activity>,
     ) -> Option<UdpFlow<T>> {
+        activity.used();
         let number = u32::try_from(stream / 4).ok().filter(|number| number & PART == 0)?;
-        let entry = FlowEntry { what, used: Instant::now() };
+        let entry = FlowEntry { what, activity: activity.clone() };
         flows.flows.lock().unwrap_or_else(PoisonError::into_inner).insert(number, entry);
-        Some(UdpFlow { flows: flows.clone(), number, next: AtomicU16::new(0) })
+        Some(UdpFlow { flows: flows.clone(), activity, number, next: AtomicU16::new(0) })
     }
 
     /// The flow's destination and the datagram of a message; marks the flow as used. `None` if there is no such flow,
@@ -106,18 +110,17 @@ impl<T> UdpFlows<T> {
     fn of<'m>(&self, message: &'m [u8]) -> Option<(Arc<T>, Cow<'m, [u8]>)> {
         let (number, datagram) = message.split_first_chunk::<HEAD>()?;
         let number = u32::from_be_bytes(*number);
-        let now = Instant::now();
         let what = {
-            let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-            let entry = flows.get_mut(&(number & !PART))?;
-            entry.used = now;
+            let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            let entry = flows.get(&(number & !PART))?;
+            entry.activity.used();
             entry.what.clone()
         };
         if number & PART == 0 {
             return Some((what, datagram.into()));
         }
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.join(now, number & !PART, datagram).map(|whole| (what, whole.into()))
+        parts.join(Instant::now(), number & !PART, datagram).map(|whole| (what, whole.into()))
     }
 }
 
@@ -125,10 +128,7 @@ impl<T> UdpFlow<T> {
     /// Sends a datagram; if it cannot be sent, it is lost.
     pub fn send(&self, connection: &Connection, datagram: &[u8]) {
         self.send_within(connection, datagram, EXPIRY);
-        let mut flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = flows.get_mut(&self.number) {
-            entry.used = Instant::now();
-        }
+        self.activity.used();
     }
 
     /// Sends a datagram that expires after this time; in parts if it is longer than a message.
@@ -154,8 +154,7 @@ impl<T> UdpFlow<T> {
 
     /// Time until the flow counts as idle.
     pub fn left(&self) -> Wait {
-        let flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.get(&self.number).map_or(Wait::ZERO, |e| IDLE.saturating_sub(e.used.elapsed()))
+        IDLE.saturating_sub(self.activity.idle())
     }
 }
 

@@ -110,7 +110,7 @@ async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &TunnelRequest) {
     match opened {
         // Keep the link until the stream is over.
         Ok((_link, stream)) => drop(pipe::run(tcp, stream).await),
-        Err(why) => tunnel.tell(&format!("{}: {why}", request.shown())),
+        Err(why) => tunnel.tell_refused(&request.shown(), why),
     }
 }
 

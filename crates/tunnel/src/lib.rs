@@ -41,6 +41,7 @@ pub mod parts;
 mod peer;
 pub mod permissions;
 pub mod pipe;
+mod places;
 pub mod request;
 pub mod reverse;
 pub mod server;

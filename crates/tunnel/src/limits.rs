@@ -1,6 +1,7 @@
 //! Limits on a client's open streams, and on the rate of new ones. A client is a key, with all of its connections.
 
 use crate::descriptors::Descriptors;
+use crate::places::{NO_NETWORK, Place, PlaceLimits, Places, RareLine};
 use narrows_base::Rate;
 use narrows_peers::rate_cap::RateCap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,13 +39,44 @@ const BURST: f64 = 10.0;
 /// Maximum number of concurrent name lookups for a client.
 const MAX_LOOKUPS: usize = 16;
 
+/// A rate of new connections: a token bucket.
+#[derive(Debug)]
+pub struct OpeningRate(Mutex<OpeningTokens>);
+
+#[derive(Debug)]
+struct OpeningTokens {
+    left: f64,
+    at: Instant,
+}
+
+impl OpeningRate {
+    /// A full bucket of ten seconds at this rate per second.
+    pub fn new(rate: u32) -> OpeningRate {
+        let left = f64::from(rate) * BURST;
+        OpeningRate(Mutex::new(OpeningTokens { left, at: Instant::now() }))
+    }
+
+    /// Counts an opening, and returns the time for which it must wait at this rate per second.
+    pub fn delay(&self, now: Instant, rate: u32) -> Duration {
+        let rate = f64::from(rate).max(1.0);
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = now.saturating_duration_since(tokens.at).as_secs_f64();
+        tokens.left = (tokens.left + gone * rate).min(rate * BURST) - 1.0;
+        tokens.at = now;
+        Duration::from_secs_f64((-tokens.left / rate).max(0.0))
+    }
+}
+
 /// Counters of a client.
 #[derive(Debug)]
 pub struct ClientUsage {
     limits: RwLock<ClientLimits>,
     open: AtomicUsize,
-    flows: AtomicUsize,
-    openings: Mutex<(f64, Instant)>,
+    flows: Arc<Places>,
+    /// Flows that gave way to newer ones.
+    pub(crate) displaced: RareLine,
+    reverse: AtomicUsize,
+    openings: OpeningRate,
     descriptors: Arc<Descriptors>,
     /// The rate of its bytes.
     pub cap: RateCap,
@@ -55,14 +87,21 @@ pub struct ClientUsage {
 impl ClientUsage {
     /// A client without open streams. All clients share `descriptors`.
     pub fn new(limits: ClientLimits, descriptors: Arc<Descriptors>) -> ClientUsage {
-        let openings = Mutex::new((f64::from(limits.openings) * BURST, Instant::now()));
-        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        let (open, flows) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (cap, limits) = (RateCap::new(limits.rate), RwLock::new(limits));
-        ClientUsage { limits, open, flows, openings, descriptors, cap, lookups }
+        ClientUsage {
+            openings: OpeningRate::new(limits.openings),
+            cap: RateCap::new(limits.rate),
+            limits: RwLock::new(limits),
+            open: AtomicUsize::new(0),
+            flows: Arc::default(),
+            displaced: RareLine::default(),
+            reverse: AtomicUsize::new(0),
+            descriptors,
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
+        }
     }
 
-    fn limits(&self) -> ClientLimits {
+    /// The limits in force.
+    pub fn limits(&self) -> ClientLimits {
         *self.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,13 +113,7 @@ impl ClientUsage {
 
     /// Counts an opening, and returns the time for which it must wait.
     pub fn delay(&self, now: Instant) -> Duration {
-        let rate = f64::from(self.limits().openings).max(1.0);
-        let mut openings = self.openings.lock().unwrap_or_else(PoisonError::into_inner);
-        let (left, at) = *openings;
-        let gone = now.saturating_duration_since(at).as_secs_f64();
-        let left = (left + gone * rate).min(rate * BURST) - 1.0;
-        *openings = (left, now);
-        Duration::from_secs_f64((-left / rate).max(0.0))
+        self.openings.delay(now, self.limits().openings)
     }
 
     /// Takes a place for a stream, with one descriptor; `None` if the limit is reached.
@@ -91,10 +124,18 @@ impl ClientUsage {
         (may && own < self.limits().streams).then_some(place)
     }
 
-    /// Takes a place for a UDP flow, in addition to its place as a stream.
-    pub fn flow(self: &Arc<ClientUsage>) -> Option<LimitPermit> {
-        let place = LimitPermit(self.clone(), LimitKind::Flow);
-        (self.flows.fetch_add(1, Ordering::Relaxed) < self.limits().flows).then_some(place)
+    /// Takes a place for a UDP flow, in addition to its place as a stream. If all are taken, the longest idle flow gives
+    /// way. `None` if the client may have no flows.
+    pub(crate) fn flow(&self) -> Option<Place> {
+        self.flows.take(NO_NETWORK, PlaceLimits::new(self.limits().flows))
+    }
+
+    /// Takes a descriptor for a connection to a port that listens for this client. These connections have a share of
+    /// their own, so that strangers cannot use up that of the client's own connections.
+    pub fn reverse(self: &Arc<ClientUsage>) -> Option<LimitPermit> {
+        let place = LimitPermit(self.clone(), LimitKind::Reverse);
+        let own = self.reverse.fetch_add(1, Ordering::Relaxed);
+        self.descriptors.take(own).then_some(place)
     }
 
     /// Takes a descriptor for another attempt to connect, in addition to that of the stream.
@@ -107,7 +148,7 @@ impl ClientUsage {
 #[derive(Clone, Copy, Debug)]
 enum LimitKind {
     Open,
-    Flow,
+    Reverse,
     Attempt,
 }
 
@@ -123,7 +164,10 @@ impl Drop for LimitPermit {
                 client.open.fetch_sub(1, Ordering::Relaxed);
                 client.descriptors.give_back();
             }
-            LimitKind::Flow => drop(client.flows.fetch_sub(1, Ordering::Relaxed)),
+            LimitKind::Reverse => {
+                client.reverse.fetch_sub(1, Ordering::Relaxed);
+                client.descriptors.give_back();
+            }
             LimitKind::Attempt => client.descriptors.give_back(),
         }
     }

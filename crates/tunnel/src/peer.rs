@@ -8,6 +8,7 @@ use crate::learning;
 use crate::limits::ClientUsage;
 use crate::permissions::Permissions;
 use crate::pipe;
+use crate::places::Activity;
 use crate::request::{HEAD, Refusal, RequestKind, TunnelRequest};
 use crate::reverse::far;
 use crate::shared::TunnelShared;
@@ -181,7 +182,8 @@ async fn tcp(
             forbidden(&mut changes, request, at).await;
             peer.log(true, &format!("{what}: {FORBIDDEN}"));
         };
-        pipe::run_until(tcp, (send, receive), &peer.client.cap, forbidden).await;
+        let activity = Activity::default();
+        pipe::run_until(tcp, (send, receive), &peer.client.cap, &activity, forbidden).await;
     }
 }
 
@@ -196,17 +198,25 @@ async fn udp(
         Some(place) => open_flow(peer, request, &mut receive).await.map(|socket| (place, socket)),
         None => Err(Refusal::TooMany),
     };
-    let (_place, socket) = match opened {
+    let (place, socket) = match opened {
         Ok(opened) => opened,
         Err(refusal) => {
             peer.log_refusal(&what, refusal);
             return refuse(&mut send, refusal).await;
         }
     };
+    if let Some(count) = peer.client.displaced.count(Instant::now(), place.displaced as u64) {
+        let most = peer.client.limits().flows;
+        let line =
+            format!("udp: {count} idle flows ended early for new ones, since {most} are open");
+        peer.log(true, &line);
+    }
     let at = socket.peer_addr();
     peer.log(false, &format!("{what} opened to {}", shown_address(&at)));
-    let goal = FlowTarget::Target(socket.clone());
-    let Some(flow) = UdpFlows::add(&peer.flows, send.id(), goal) else { return };
+    let goal = Arc::new(FlowTarget::Target(socket.clone()));
+    let activity = place.activity.clone();
+    let flow = UdpFlows::add_shared(&peer.flows, send.id(), goal, activity);
+    let Some(flow) = flow else { return };
     if send.send_all(&[0]).await.is_err() {
         return;
     }
@@ -215,6 +225,7 @@ async fn udp(
     tokio::select! {
         () = flow::from_target(&peer.connection, &flow, &socket, &peer.client.cap) => {}
         _ = receive.receive(&mut over) => {}
+        () = place.given_up() => {}
         () = forbidden(&mut changes, request, at) => {
             peer.log(true, &format!("{what}: {FORBIDDEN}"));
         }

@@ -2,7 +2,7 @@
 
 use crate::allow::Targets;
 use crate::limits::ClientLimits;
-use crate::reverse::Ports;
+use crate::reverse::ReversePorts;
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind};
 
@@ -14,7 +14,7 @@ pub struct Permissions {
     /// Permitted targets.
     pub targets: Targets,
     /// Ports at which clients may let the server listen; none by default.
-    pub reverse: Vec<Ports>,
+    pub reverse: ReversePorts,
     /// Limits for each client.
     pub limits: ClientLimits,
 }

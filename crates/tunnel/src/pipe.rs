@@ -2,6 +2,7 @@
 //!
 //! If a TCP connection breaks, its stream is reset, and vice versa, so that truncated data never looks complete.
 
+use crate::places::Activity;
 use crate::request::{RESET, Refusal};
 use narrows_net::{Error as NetError, ReceiveStream, SendStream};
 use narrows_peers::rate_cap::RateCap;
@@ -101,19 +102,23 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, Pipe
 
 /// Copies bytes until both directions have ended.
 pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> PipeEnd {
-    run_until(tcp, stream, &RateCap::new(None), std::future::pending()).await
+    let activity = Activity::default();
+    run_until(tcp, stream, &RateCap::new(None), &activity, std::future::pending()).await
 }
 
-/// As [`run`]; `cap` bounds the rate, and when `forbidden` is ready, both are reset.
-pub async fn run_until(
+/// As [`run`]; `cap` bounds the rate, and when `forbidden` is ready, both are reset. Records the TCP peer's activity.
+pub(crate) async fn run_until(
     mut tcp: TcpStream,
     (mut send, mut receive): (SendStream, ReceiveStream),
     cap: &RateCap,
+    activity: &Activity,
     forbidden: impl Future<Output = ()>,
 ) -> PipeEnd {
     let (read, write) = tcp.split();
     let both = async {
-        tokio::try_join!(upward(read, &mut send, cap), downward(write, &mut receive, cap)).map(drop)
+        let up = upward(read, &mut send, cap, activity);
+        let down = downward(write, &mut receive, cap, activity);
+        tokio::try_join!(up, down).map(drop)
     };
     let ended = tokio::select! {
         ended = both => ended,
@@ -141,7 +146,12 @@ async fn pass(cap: &RateCap, bytes: usize) {
     }
 }
 
-async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream, cap: &RateCap) -> Result<(), PipeEnd> {
+async fn upward(
+    tcp: ReadHalf<'_>,
+    send: &mut SendStream,
+    cap: &RateCap,
+    activity: &Activity,
+) -> Result<(), PipeEnd> {
     let mut precedence = Precedence::new(Instant::now());
     loop {
         tcp.readable().await?;
@@ -153,6 +163,7 @@ async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream, cap: &RateCap) -> Resu
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) => return Err(e.into()),
             }
+            activity.sent();
             if let Some(priority) = precedence.next(Instant::now(), piece.len()) {
                 send.set_priority(priority)?;
             }
@@ -169,10 +180,12 @@ async fn downward(
     mut tcp: WriteHalf<'_>,
     receive: &mut ReceiveStream,
     cap: &RateCap,
+    activity: &Activity,
 ) -> Result<(), PipeEnd> {
     while let Some(piece) = receive.receive_chunk(cap.piece().min(PIECE)).await? {
         pass(cap, piece.len()).await;
         tcp.write_all(&piece).await?;
+        activity.used();
     }
     Ok(tcp.shutdown().await?)
 }

@@ -15,7 +15,7 @@ mod listeners;
 mod ports;
 
 pub(crate) use listeners::Listeners;
-pub use ports::Ports;
+pub use ports::{Ports, ReversePorts};
 
 use crate::client::{FarConnection, NotOpened, Stream, Tunnel, answered};
 use crate::dial;
@@ -30,12 +30,18 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Maximum number of connections that the far side may have open to this end.
-pub const MAX_STREAMS: usize = 256;
+/// Maximum number of connections to one listener.
+const MAX_CONNECTIONS: usize = 256;
 /// Timeout of a head, and of a connection to the target.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause before another attempt after a refusal.
 const PAUSE: Duration = Duration::from_secs(30);
+
+/// Maximum number of streams that the far side may open for this many listeners. Half of them are for connections that
+/// gave way to others, and whose end is under way.
+pub fn incoming(listeners: usize) -> usize {
+    2 * MAX_CONNECTIONS * listeners
+}
 
 /// Keeps the far side listening, over all successive connections.
 ///

@@ -1,14 +1,17 @@
 //! Reverse forwarding and the standard streams, with both ends in one process.
 
-use crate::both_ends::{Far, echo, far, permissions, target};
+use crate::both_ends::{Far, Lines, echo, far, permissions, target};
+use crate::client::Tunnel;
 use crate::forward::Forward;
 use crate::limits::ClientLimits;
 use crate::permissions::Permissions;
 use crate::request::TunnelRequest;
+use crate::reverse::ReversePorts;
 use crate::{reverse, stdio};
-use narrows_peers::{ErrorKind, Identity};
+use narrows_peers::{ErrorKind, Identity, key};
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Duration, sleep};
@@ -25,7 +28,11 @@ fn free() -> SocketAddr {
 }
 
 fn with_reverse(clients: &[&Identity], at: &[SocketAddr]) -> Permissions {
-    let reverse = at.iter().map(|at| at.to_string().parse().unwrap()).collect();
+    with_entries(clients, at.iter().map(SocketAddr::to_string))
+}
+
+fn with_entries(clients: &[&Identity], entries: impl Iterator<Item = String>) -> Permissions {
+    let reverse = ReversePorts::new(entries.map(|entry| entry.parse().unwrap()).collect());
     Permissions { reverse, ..permissions(clients, &["*:80"], ClientLimits::default()) }
 }
 
@@ -116,6 +123,101 @@ async fn a_listener_stays_with_its_client() {
     }
     assert!(of_other.logged("another client has it"));
     echoes(&mut tcp).await.unwrap();
+}
+
+/// Runs a near side that requests these listeners.
+fn run(far: &Far, forwards: Vec<Forward>) -> (Arc<Tunnel>, Lines) {
+    let (near, told) = far.near();
+    let running = near.clone();
+    tokio::spawn(async move { reverse::run(&running, &forwards).await });
+    (near, told)
+}
+
+/// Waits until the far side has logged this text.
+async fn logged(far: &Far, text: &str) {
+    while !far.logged(text) {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_to_a_reverse_port_reset_no_other() {
+    let at = free();
+    let to = target(echo).await;
+    let far = far(&[&to.to_string()]);
+    let limits = ClientLimits { streams: 8, openings: 10, ..ClientLimits::default() };
+    let allowed = permissions(&[&far.client], &[&to.to_string()], limits);
+    let reverse = ReversePorts::new(vec![at.to_string().parse().unwrap()]);
+    far.set_permissions(Permissions { reverse, ..allowed }).unwrap();
+    let (near, _) = run(&far, vec![forward(at, to)]);
+    let mut program = connected(at).await;
+    echoes(&mut program).await.unwrap();
+    let request = TunnelRequest::tcp("127.0.0.1", to.port());
+    let (_link, (mut send, mut receive)) = near.open(&request).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..99 {
+        silent.push(TcpStream::connect(at).await.unwrap());
+    }
+    let lines =
+        || far.log.lock().unwrap().iter().filter(|l| l.contains("a connection from")).count();
+    while lines() < 20 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let (_link, _stream) = near.open(&request).await.unwrap();
+    send.send_last(b"own").await.unwrap();
+    assert_eq!(receive.receive_all(9).await.unwrap(), b"own");
+    echoes(&mut program).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_to_a_reverse_port_give_way() {
+    let at = free();
+    let far = far_reverse(&[at]);
+    let (_near, _) = run(&far, vec![forward(at, target(echo).await)]);
+    let mut first = connected(at).await;
+    echoes(&mut first).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(TcpStream::connect(at).await.unwrap());
+    }
+    for _ in 0..3 {
+        echoes(&mut connected(at).await).await.unwrap();
+    }
+    echoes(&mut first).await.unwrap();
+    assert!(!matches!(silent[0].read(&mut [0]).await, Ok(1..)), "the oldest gave way");
+    let log = far.log.lock().unwrap();
+    let lines = log.iter().filter(|line| line.contains("a connection from")).count();
+    assert!(lines <= 25, "{lines} lines about 304 connections");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reverse_ports_are_shared_and_a_key_reserves_one() {
+    let at = [free(), free(), free()];
+    let far = far_reverse(&[]);
+    let other = Identity::generate().unwrap();
+    let to = target(echo).await;
+    let clients = [&far.client, &other];
+    let own = |at: SocketAddr| format!("{at}={}", key::text(other.public()));
+    let entries = [at[0].to_string(), at[1].to_string(), own(at[2])];
+    far.set_permissions(with_entries(&clients, entries.into_iter())).unwrap();
+    let (_first, _) = run(&far, vec![forward(at[0], to), forward(at[1], to)]);
+    echoes(&mut connected(at[0]).await).await.unwrap();
+    logged(&far, "the other ports are left to other clients").await;
+    let (near, _) = far.near();
+    let e = reverse::run(&near, &[forward(at[2], to)]).await.unwrap_err();
+    assert!(e.line.contains("--allow-reverse"), "{e}");
+    let of_other = Far { client: other.clone(), ..far };
+    let (_second, _) = run(&of_other, vec![forward(at[1], to), forward(at[2], to)]);
+    echoes(&mut connected(at[1]).await).await.unwrap();
+    echoes(&mut connected(at[2]).await).await.unwrap();
+    // A client that is alone on the list has all ports.
+    let lone = [at[0].to_string(), at[1].to_string()].into_iter();
+    of_other.set_permissions(with_entries(&[&other], lone)).unwrap();
+    while TcpStream::connect(at[0]).await.is_ok() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let (_third, _) = run(&of_other, vec![forward(at[0], to)]);
+    echoes(&mut connected(at[0]).await).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ use crate::learning::Lesson;
 use crate::limits::ClientUsage;
 use crate::over_tcp::Carriers;
 use crate::permissions::Permissions;
+use crate::places::RareLine;
 use crate::request::Refusal;
 use crate::reverse::Listeners;
 use crate::tun::far::FarTun;
@@ -29,11 +30,14 @@ pub struct TunnelEvent {
     pub is_warning: bool,
     /// The beginning of the client's key.
     pub client: String,
-    /// Text of the line.
-    pub line: String,
+    /// Text of the line; absent if there were too many lines of its kind.
+    pub line: Option<String>,
     /// The reason, if a request was refused or its target was not reached.
     pub refusal: Option<Refusal>,
 }
+
+/// Lines about connections to clients' ports at once; afterwards one in ten seconds.
+const STRANGERS_LINES: u32 = 20;
 
 /// A client, and its connections, the oldest first.
 type Known = (Arc<ClientUsage>, Vec<Connection>);
@@ -51,6 +55,8 @@ pub(crate) struct TunnelShared {
     pub probes: ProbeGate,
     /// Ports that listen for clients.
     pub listeners: Listeners,
+    /// Limits the lines about connections to these ports, which any host may open.
+    pub strangers: RareLine,
     /// The interface for clients' packets, if `--tun` is set.
     pub tun: Option<FarTun>,
     learned: Option<Arc<LearnedPaths>>,
@@ -69,6 +75,7 @@ impl TunnelShared {
     ) -> TunnelShared {
         let (clients, descriptors, carriers, probes, lessons) = <_>::default();
         let listeners = Listeners::default();
+        let strangers = RareLine::new(STRANGERS_LINES);
         let permissions = watch::Sender::new(Arc::new(permissions));
         TunnelShared {
             permissions,
@@ -79,6 +86,7 @@ impl TunnelShared {
             carriers,
             probes,
             listeners,
+            strangers,
             tun,
             learned,
             lessons,

@@ -317,7 +317,7 @@ async fn serve(
             Ok(())
         }
         Err(why) => {
-            tunnel.tell(&format!("{}: {why}", target.shown()));
+            tunnel.tell_refused(&target.shown(), why);
             let refused =
                 if is_four { reply_of_four(REJECTED) } else { reply(code(why), nowhere()) };
             tcp.write_all(&refused).await

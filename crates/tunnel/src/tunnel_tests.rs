@@ -7,6 +7,7 @@ use crate::forward::Forward;
 use crate::limits::ClientLimits;
 use crate::request::{Refusal, TunnelRequest};
 use crate::server::{ServerOptions, TunnelServer};
+use futures_util::FutureExt as _;
 use narrows_base::{Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
@@ -205,7 +206,7 @@ async fn an_unlisted_client_ends_with_one_line() {
         },
         receiving: PathHints::default(),
         silence: narrows_base::Duration::from_secs(12),
-        incoming: crate::reverse::MAX_STREAMS,
+        incoming: crate::reverse::incoming(1),
         learned: None,
         tell: Box::new(|_| ()),
     });
@@ -309,7 +310,7 @@ async fn silent_tcp_connections_keep_no_client_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_has_as_many_flows_as_it_may() {
+async fn flows_beyond_the_limit_end_the_longest_idle() {
     let target = udp_target().await;
     let limits = ClientLimits { flows: 3, ..ClientLimits::default() };
     let far = far_with(&[&target.to_string()], limits, dial::system());
@@ -317,25 +318,63 @@ async fn a_client_has_as_many_flows_as_it_may() {
     let link = tunnel.link().await.unwrap();
     let request = TunnelRequest::udp("127.0.0.1", target.port());
     let mut kept = Vec::new();
-    for i in 0..5 {
+    for _ in 0..5 {
         let (send, mut receive) =
             link.ask(&request, &[0, 5, b'q', b'u', b'i', b'e', b't']).await.unwrap();
-        let answer = crate::pipe::answer(&mut receive).await.unwrap();
-        assert_eq!(answer, (i >= 3).then_some(Refusal::TooMany));
+        assert_eq!(crate::pipe::answer(&mut receive).await.unwrap(), None);
         kept.push((send, receive));
     }
+    for (_, receive) in &mut kept[..2] {
+        assert!(!matches!(receive.receive(&mut [0]).await, Ok(1..)), "the oldest gave way");
+    }
+    for (_, receive) in &mut kept[2..] {
+        assert!(receive.receive(&mut [0]).now_or_never().is_none(), "the others go on");
+    }
+    assert!(far.logged("idle flows ended early for new ones, since 3 are open"));
     // Messages of unknown flows, and invalid messages.
     for message in [&[][..], &[1], &[0xff; 40], &[0, 0, 0, 200, 1]] {
         link.connection().send_message(message, narrows_base::Duration::ZERO).unwrap();
     }
-    kept.clear();
-    // Their places become free again.
-    loop {
-        let (_send, mut receive) = link.ask(&request, &[0, 1, b'x']).await.unwrap();
-        if crate::pipe::answer(&mut receive).await.unwrap().is_none() {
-            break;
-        }
+    let (_send, mut receive) = link.ask(&request, &[0, 1, b'x']).await.unwrap();
+    assert_eq!(crate::pipe::answer(&mut receive).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_beyond_the_servers_limit_are_refused_at_once() {
+    let target = target(echo).await;
+    let limits = ClientLimits { streams: 3, ..ClientLimits::default() };
+    let far = far_with(&[&target.to_string()], limits, dial::system());
+    let (tunnel, told) = far.near();
+    let request = TunnelRequest::tcp("127.0.0.1", target.port());
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        kept.push(tunnel.open(&request).await.unwrap());
     }
+    let at = port(&tunnel, "127.0.0.1", target.port()).await;
+    let (listener, socks) = listening().await;
+    tokio::spawn(crate::socks::run(tunnel.clone(), listener));
+    let (listener, http) = listening().await;
+    tokio::spawn(crate::http::run(tunnel.clone(), listener));
+    for _ in 0..3 {
+        assert_reset(at).await;
+    }
+    let mut tcp = TcpStream::connect(socks).await.unwrap();
+    let by_socks = [&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..], &target.port().to_be_bytes()];
+    tcp.write_all(&by_socks.concat()).await.unwrap();
+    let mut answer = [0; 4];
+    tcp.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, [5, 0, 5, 1]);
+    let mut tcp = TcpStream::connect(http).await.unwrap();
+    tcp.write_all(format!("CONNECT {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    tcp.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 503");
+    let limit = "this client has as much open as the server permits";
+    let lines = told.lock().unwrap().iter().filter(|line| line.contains(limit)).count();
+    assert_eq!(lines, 1, "{told:?}");
+    // The streams that end make room.
+    kept.clear();
+    assert!(tunnel.open(&request).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

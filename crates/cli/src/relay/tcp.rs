@@ -18,6 +18,7 @@ use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
 use narrows_tunnel::permissions::Permissions;
+use narrows_tunnel::reverse::ReversePorts;
 use narrows_tunnel::server::ServerOptions;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl TcpEnds {
         let permissions = Permissions {
             clients: AllowList::read(&key::text(client.public()))?,
             targets: Targets::new(vec![target]),
-            reverse: Vec::new(),
+            reverse: ReversePorts::default(),
             limits,
         };
         let mut ends = TcpEnds {
@@ -90,7 +91,7 @@ impl TcpEnds {
             lookup: dial::system(),
             log: Box::new(|event| {
                 if event.is_warning {
-                    note(&event.line);
+                    event.line.iter().for_each(|line| note(line));
                 }
             }),
         };

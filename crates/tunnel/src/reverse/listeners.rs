@@ -1,5 +1,6 @@
 //! The addresses at which the far side listens for clients.
 
+use crate::permissions::Permissions;
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,6 +11,14 @@ use tokio::sync::Notify;
 #[derive(Default)]
 pub(crate) struct Listeners(Mutex<HashMap<SocketAddr, (PublicKey, Arc<Notify>)>>);
 
+/// Reason why a client gets no listener at a permitted address.
+pub(super) enum NotTaken {
+    /// Another client has it.
+    OfOther,
+    /// The client holds its share of the ports.
+    Share,
+}
+
 /// A listener's entry; dropping it removes it.
 pub(super) struct ListenerEntry<'l> {
     listeners: &'l Listeners,
@@ -19,18 +28,35 @@ pub(super) struct ListenerEntry<'l> {
 }
 
 impl Listeners {
-    /// Takes an address. A listener of the same client gives way: its connection was lost. `None` if another client
-    /// has it.
-    pub(super) fn take(&self, at: SocketAddr, key: PublicKey) -> Option<ListenerEntry<'_>> {
+    /// Takes an address. A listener of the same client gives way: its connection was lost. Of the ports for all clients,
+    /// a client holds at most as many as remain free, as of [descriptors](crate::descriptors).
+    ///
+    /// # Errors
+    /// Another client has the address, or the client holds its share.
+    pub(super) fn take(
+        &self,
+        at: SocketAddr,
+        key: PublicKey,
+        permissions: &Permissions,
+    ) -> Result<ListenerEntry<'_>, NotTaken> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.get(&at).is_some_and(|(other, _)| *other != key) {
-            return None;
+        match all.get(&at) {
+            Some((other, _)) if *other != key => return Err(NotTaken::OfOther),
+            None if permissions.clients.len() > 1 && permissions.reverse.is_shared(at) => {
+                let shared = all.iter().filter(|(at, _)| permissions.reverse.is_shared(**at));
+                let keys: Vec<_> = shared.map(|(_, (other, _))| *other).collect();
+                let own = keys.iter().filter(|other| **other == key).count();
+                if own >= permissions.reverse.shared().saturating_sub(keys.len()) {
+                    return Err(NotTaken::Share);
+                }
+            }
+            _ => {}
         }
         let replaced = Arc::new(Notify::new());
         if let Some((_, before)) = all.insert(at, (key, replaced.clone())) {
             before.notify_one();
         }
-        Some(ListenerEntry { listeners: self, at, replaced })
+        Ok(ListenerEntry { listeners: self, at, replaced })
     }
 }
 

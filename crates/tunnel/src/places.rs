@@ -1,0 +1,278 @@
+//! Places of which a newcomer always gets one: if all are taken, the least active holder gives way.
+//!
+//! For the UDP flows of a socket or a client, and for connections to a port that the far side opened for a client.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Activity of a flow or connection.
+#[derive(Debug)]
+pub(crate) struct Activity(Mutex<LastActivity>);
+
+/// Orders holders: the first gives way first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct LastActivity {
+    has_sent: bool,
+    at: Instant,
+}
+
+impl Default for Activity {
+    fn default() -> Activity {
+        Activity(Mutex::new(LastActivity { has_sent: false, at: Instant::now() }))
+    }
+}
+
+impl Activity {
+    /// Records bytes in either direction.
+    pub fn used(&self) {
+        lock(&self.0).at = Instant::now();
+    }
+
+    /// Records bytes that the holder has sent.
+    pub fn sent(&self) {
+        *lock(&self.0) = LastActivity { has_sent: true, at: Instant::now() };
+    }
+
+    /// Time since the last bytes in either direction.
+    pub fn idle(&self) -> Duration {
+        lock(&self.0).at.elapsed()
+    }
+}
+
+/// The network under which a holder is counted: /24, or /56 of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & !0xff).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 72 << 72).into(),
+    }
+}
+
+/// The network of holders that are not counted by network.
+pub(crate) const NO_NETWORK: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Maximum numbers of places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlaceLimits {
+    /// In all; none if 0.
+    pub all: usize,
+    /// For the holders of one network.
+    pub of_network: usize,
+}
+
+impl PlaceLimits {
+    /// A limit without regard to networks.
+    pub fn new(all: usize) -> PlaceLimits {
+        PlaceLimits { all, of_network: all }
+    }
+}
+
+/// Places, and the holders that have one.
+#[derive(Default, Debug)]
+pub(crate) struct Places(Mutex<PlacesState>);
+
+#[derive(Default, Debug)]
+struct PlacesState {
+    next: u64,
+    held: BTreeMap<u64, PlaceHolder>,
+}
+
+#[derive(Debug)]
+struct PlaceHolder {
+    network: IpAddr,
+    activity: Arc<Activity>,
+    given_up: Arc<Notify>,
+}
+
+impl PlacesState {
+    fn count(&self, network: IpAddr) -> usize {
+        self.held.values().filter(|holder| holder.network == network).count()
+    }
+
+    /// The network with most places.
+    fn largest(&self) -> Option<IpAddr> {
+        let mut counts = BTreeMap::<IpAddr, usize>::new();
+        self.held.values().for_each(|holder| *counts.entry(holder.network).or_default() += 1);
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(network, _)| network)
+    }
+
+    /// Takes its place from the least active holder of a network: first those that have sent no byte, then by the time
+    /// of the last byte.
+    fn displace(&mut self, network: IpAddr) {
+        let holders = self.held.iter().filter(|(_, holder)| holder.network == network);
+        let least = holders.min_by_key(|(_, holder)| *lock(&holder.activity.0));
+        if let Some(holder) = least.map(|(number, _)| *number).and_then(|n| self.held.remove(&n)) {
+            holder.given_up.notify_one();
+        }
+    }
+}
+
+impl Places {
+    /// Takes a place for a flow, or for a connection from this address; `None` if there are no places at all. The
+    /// caller must end each flow or connection whose place [is given up](Place::given_up).
+    pub fn take(self: &Arc<Places>, from: IpAddr, limits: PlaceLimits) -> Option<Place> {
+        if limits.all == 0 {
+            return None;
+        }
+        let network = network(from);
+        let mut state = lock(&self.0);
+        let before = state.held.len();
+        while state.count(network) >= limits.of_network.max(1) {
+            state.displace(network);
+        }
+        while state.held.len() >= limits.all
+            && let Some(largest) = state.largest()
+        {
+            state.displace(largest);
+        }
+        let displaced = before - state.held.len();
+        let activity = Arc::<Activity>::default();
+        let given_up = Arc::new(Notify::new());
+        let number = state.next;
+        state.next += 1;
+        let holder =
+            PlaceHolder { network, activity: activity.clone(), given_up: given_up.clone() };
+        state.held.insert(number, holder);
+        Some(Place { places: self.clone(), number, activity, given_up, displaced })
+    }
+}
+
+/// A place. Dropping it frees it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    /// Activity of the holder, which updates it.
+    pub activity: Arc<Activity>,
+    given_up: Arc<Notify>,
+    /// Number of holders that gave way to this one.
+    pub displaced: usize,
+}
+
+impl Place {
+    /// Waits until the place was given to a newcomer.
+    pub async fn given_up(&self) {
+        self.given_up.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.places.0).held.remove(&self.number);
+    }
+}
+
+/// Limits the log lines about one kind of event: after `burst` lines, one in each `period`.
+#[derive(Debug)]
+pub(crate) struct RareLine {
+    burst: f64,
+    period: Duration,
+    state: Mutex<RareLineState>,
+}
+
+#[derive(Debug)]
+struct RareLineState {
+    lines: f64,
+    at: Instant,
+    omitted: u64,
+}
+
+impl Default for RareLine {
+    fn default() -> RareLine {
+        RareLine::new(1)
+    }
+}
+
+impl RareLine {
+    /// After `burst` lines, one in ten seconds.
+    pub fn new(burst: u32) -> RareLine {
+        let burst = f64::from(burst);
+        let state = RareLineState { lines: burst, at: Instant::now(), omitted: 0 };
+        RareLine { burst, period: Duration::from_secs(10), state: Mutex::new(state) }
+    }
+
+    /// Counts events. If a line is due, returns their number since the last line.
+    pub fn count(&self, now: Instant, events: u64) -> Option<u64> {
+        let mut state = lock(&self.state);
+        state.omitted += events;
+        let gone = now.saturating_duration_since(state.at).as_secs_f64();
+        state.lines = (state.lines + gone / self.period.as_secs_f64()).min(self.burst);
+        state.at = now;
+        if events == 0 || state.lines < 1.0 {
+            return None;
+        }
+        state.lines -= 1.0;
+        Some(std::mem::take(&mut state.omitted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn kept(places: &[Place]) -> Vec<bool> {
+        places.iter().map(|place| place.given_up().now_or_never().is_none()).collect()
+    }
+
+    #[test]
+    fn silent_holders_give_way_first_then_the_longest_idle() {
+        let places = Arc::new(Places::default());
+        let limits = PlaceLimits { all: 8, of_network: 4 };
+        let take = |text: &str| places.take(address(text), limits).unwrap();
+        let mut all: Vec<_> = (0..4).map(|n| take(&format!("192.0.2.{n}"))).collect();
+        all[0].activity.sent();
+        all[3].activity.sent();
+        all[0].activity.used();
+        let next = take("192.0.2.200");
+        assert_eq!(next.displaced, 1);
+        assert_eq!(kept(&all), [true, false, true, true], "the oldest silent one");
+        next.activity.sent();
+        all.push(next);
+        all.push(take("192.0.2.201"));
+        all.last().unwrap().activity.sent();
+        assert_eq!(kept(&all), [true, true, false, true, true, true], "the other silent one");
+        all.push(take("192.0.2.202"));
+        assert_eq!(kept(&all), [true, true, true, false, true, true, true], "the longest idle");
+    }
+
+    #[test]
+    fn networks_with_most_places_give_way_to_others() {
+        let places = Arc::new(Places::default());
+        let limits = PlaceLimits { all: 8, of_network: 4 };
+        let take = |text: &str| places.take(address(text), limits).unwrap();
+        let own = take("203.0.113.1");
+        let strangers: Vec<_> =
+            (0..100).map(|n| take(&format!("2001:db8:0:{:x}::{n}", n % 200))).collect();
+        assert_eq!(kept(&strangers).iter().filter(|kept| **kept).count(), 4, "half for a /56");
+        let more: Vec<_> = (0..100).map(|n| take(&format!("198.51.100.{n}"))).collect();
+        assert_eq!(kept(&more).iter().filter(|kept| **kept).count(), 4);
+        let newcomer = take("203.0.113.2");
+        assert_eq!(kept(&[own, newcomer]), [true, true]);
+        assert!(lock(&places.0).held.len() <= 8);
+        drop((strangers, more));
+        assert_eq!(lock(&places.0).held.len(), 0);
+        assert!(places.take(address("::1"), PlaceLimits::new(0)).is_none());
+    }
+
+    #[test]
+    fn rare_lines_count_events_between_them() {
+        let line = RareLine::new(2);
+        let now = Instant::now();
+        let counts: Vec<_> = (0..5).map(|_| line.count(now, 1)).collect();
+        assert_eq!(counts, [Some(1), Some(1), None, None, None]);
+        assert_eq!(line.count(now + Duration::from_secs(9), 1), None);
+        assert_eq!(line.count(now + Duration::from_secs(11), 2), Some(6));
+        assert_eq!(line.count(now + Duration::from_secs(12), 1), None);
+    }
+}
