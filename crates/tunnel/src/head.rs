@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind, Result as IoResult};
 use std::time::Duration;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -20,22 +20,33 @@ pub async fn read<T, E>(
     most: usize,
     parse: impl Fn(&[u8]) -> Result<Option<(usize, T)>, E>,
 ) -> IoResult<Result<T, E>> {
-    let reading = async {
-        loop {
-            match parse(bytes) {
-                Ok(Some((length, found))) => {
-                    bytes.drain(..length.min(bytes.len()));
-                    return Ok(Ok(found));
-                }
-                Err(e) => return Ok(Err(e)),
-                Ok(None) if bytes.len() >= most => return Err(ErrorKind::InvalidData.into()),
-                Ok(None) => {}
-            }
-            let room = (most - bytes.len()) as u64;
-            if (&mut *tcp).take(room).read_buf(bytes).await? == 0 {
-                return Err(Error::from(ErrorKind::UnexpectedEof));
-            }
-        }
-    };
+    let reading = read_slowly(tcp, bytes, most, parse);
     timeout(PATIENCE, reading).await.unwrap_or(Err(ErrorKind::TimedOut.into()))
+}
+
+/// As [`read`], without a timeout.
+///
+/// # Errors
+/// The source ended early or broke, or exceeded `most` bytes.
+pub async fn read_slowly<T, E>(
+    from: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+    most: usize,
+    parse: impl Fn(&[u8]) -> Result<Option<(usize, T)>, E>,
+) -> IoResult<Result<T, E>> {
+    loop {
+        match parse(bytes) {
+            Ok(Some((length, found))) => {
+                bytes.drain(..length.min(bytes.len()));
+                return Ok(Ok(found));
+            }
+            Err(e) => return Ok(Err(e)),
+            Ok(None) if bytes.len() >= most => return Err(ErrorKind::InvalidData.into()),
+            Ok(None) => {}
+        }
+        let room = (most - bytes.len()) as u64;
+        if (&mut *from).take(room).read_buf(bytes).await? == 0 {
+            return Err(Error::from(ErrorKind::UnexpectedEof));
+        }
+    }
 }

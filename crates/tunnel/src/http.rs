@@ -1,45 +1,35 @@
-//! An HTTP proxy (RFC 9110 and RFC 9112): CONNECT, and requests that name their server. hyper reads and writes messages.
+//! An HTTP proxy (RFC 9110 and RFC 9112): CONNECT, and requests that name their server.
 //!
 //! Each request has a stream of its own to its server, even if it shares the program's connection with others.
-//! Hop-by-hop fields stay here, and the Host field is that of the request's target.
+//! Hop-by-hop fields stay here, and the Host field is that of the request's target. Everything else passes unchanged and
+//! at once: bodies, trailers, and interim answers (1xx). So `Expect: 100-continue` is between program and server.
+
+mod message;
 
 use crate::client::{FarConnection, NotOpened, Stream, Tunnel};
+use crate::head;
 use crate::listen::accept;
 use crate::pipe;
-use crate::request::{Refusal, TunnelRequest};
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
-};
-use hyper::service::service_fn;
-use hyper::{Method, Response, StatusCode, Uri, Version};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use crate::request::{RESET, Refusal, TunnelRequest};
+use http::{Method, StatusCode, Uri};
+use message::{AnswerHead, BodyEnd, MAX_HEAD, RequestHead};
 use narrows_net::openings::{Opening, Openings};
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Duration;
-use tokio::io::{AsyncWriteExt as _, Join, join};
-use tokio::net::{TcpListener, TcpStream};
+use narrows_net::{ReceiveStream, SendStream};
 
-/// Maximum size of a head in bytes; below, the maximum number of its fields.
-const MAX_HEAD: usize = 64 << 10;
-const MAX_FIELDS: usize = 128;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::tcp::WriteHalf;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
 /// Time for a request's head to be complete, counted from the end of the answer before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Hop-by-hop fields (RFC 9110 sections 7.6.1 and 11.7), in addition to those that the Connection field names.
-const ONE_HOP: [&str; 8] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authentication-info",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "upgrade",
-];
+/// Time for a program that still sends to read its answer, before its connection is closed.
+const LINGER: Duration = Duration::from_secs(2);
+/// Maximum number of a body's bytes that are read at once.
+const PIECE: usize = 32 << 10;
 
 const EXPECTED: &str = "this is a proxy: CONNECT HOST:PORT, or a request for http://HOST/ or ws://HOST/ is expected; https needs CONNECT";
 
@@ -83,91 +73,6 @@ fn host_and_port(text: &str, port: Option<u16>) -> Option<TunnelRequest> {
     (is_host && port > 0).then(|| TunnelRequest::tcp(host, port))
 }
 
-/// Removes hop-by-hop fields. Returns the protocols to which the connection may be upgraded.
-fn strip(fields: &mut HeaderMap) -> Option<HeaderValue> {
-    let named: Vec<HeaderName> = fields
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    let upgrade = fields.get(UPGRADE).filter(|_| named.contains(&UPGRADE)).cloned();
-    for name in named.iter().filter(|name| !FRAMING.contains(&name.as_str())) {
-        fields.remove(name);
-    }
-    for name in ONE_HOP {
-        fields.remove(name);
-    }
-    upgrade
-}
-
-/// Fields of framing and routing, which a Connection field may not remove.
-const FRAMING: [&str; 3] = ["content-length", "host", "transfer-encoding"];
-
-/// The request for its server, and whether it asks for an upgrade; `None` if its parts are not a valid request.
-fn forwarded<B>(mut request: hyper::Request<B>) -> Option<(hyper::Request<B>, bool)> {
-    let host = HeaderValue::from_str(without_user(request.uri().authority()?.as_str())).ok()?;
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    let slash = if path.starts_with(['/', '*']) { "" } else { "/" };
-    *request.uri_mut() = format!("{slash}{path}").parse().ok()?;
-    *request.version_mut() = Version::HTTP_11;
-    let fields = request.headers_mut();
-    let upgrade = strip(fields);
-    fields.insert(HOST, host);
-    let is_upgrade = upgrade.is_some();
-    fields
-        .insert(CONNECTION, HeaderValue::from_static(if is_upgrade { "upgrade" } else { "close" }));
-    if let Some(upgrade) = upgrade {
-        fields.insert(UPGRADE, upgrade);
-    }
-    Some((request, is_upgrade))
-}
-
-/// The body of an answer: a line of this proxy, or a server's body.
-enum ResponseBody {
-    Line(Option<Bytes>),
-    Passed(Incoming),
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            ResponseBody::Line(line) => Poll::Ready(line.take().map(|line| Ok(Frame::data(line)))),
-            ResponseBody::Passed(body) => Pin::new(body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            ResponseBody::Line(line) => line.is_none(),
-            ResponseBody::Passed(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            ResponseBody::Line(line) => {
-                SizeHint::with_exact(line.as_ref().map_or(0, Bytes::len) as u64)
-            }
-            ResponseBody::Passed(body) => body.size_hint(),
-        }
-    }
-}
-
-fn line(status: StatusCode, line: &str) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::Line(Some(format!("{line}\n").into())));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response
-}
-
 fn status(why: NotOpened) -> StatusCode {
     match why {
         NotOpened::Refused(Refusal::NotAllowed | Refusal::NotPublic) => StatusCode::FORBIDDEN,
@@ -179,20 +84,38 @@ fn status(why: NotOpened) -> StatusCode {
     }
 }
 
-/// A program's connection after an upgrade or CONNECT, and its stream.
-struct Joined {
-    link: Arc<FarConnection>,
-    stream: Stream,
-    /// Bytes that the server sent after its answer.
-    begun: Bytes,
+/// An answer of this proxy itself, after which the connection ends.
+struct OwnAnswer {
+    status: StatusCode,
+    line: String,
 }
 
-/// State of one program's connection.
-struct HttpConnection {
-    tunnel: Arc<Tunnel>,
-    joined: Mutex<Option<Joined>>,
-    /// Kept until the first request.
-    opening: Mutex<Option<Opening>>,
+impl OwnAnswer {
+    fn new(status: StatusCode, line: &str) -> OwnAnswer {
+        OwnAnswer { status, line: line.into() }
+    }
+
+    fn bytes(&self) -> String {
+        let OwnAnswer { status, line } = self;
+        let length = line.len() + 1;
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{line}\n"
+        )
+    }
+}
+
+/// Continuation of a program's connection after a request.
+enum Next {
+    /// It may send another request.
+    Request,
+    /// It ends in order.
+    End,
+    /// It is reset, so that a truncated body does not look complete.
+    Reset,
+    /// It ends after an answer of this proxy.
+    Answer(OwnAnswer),
+    /// Its bytes pass in both directions.
+    Join(Arc<FarConnection>, Stream),
 }
 
 /// Serves all programs of a port.
@@ -204,144 +127,273 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
     }
 }
 
-async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, opening: Opening) {
+async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, opening: Opening) {
     let _ = tcp.set_nodelay(true);
-    let (joined, opening) = (Mutex::default(), Mutex::new(Some(opening)));
-    let program = Arc::new(HttpConnection { tunnel, joined, opening });
-    let answering = program.clone();
-    let service = service_fn(move |request| {
-        let program = answering.clone();
-        Box::pin(async move { Ok::<_, Infallible>(program.answer(request).await) })
-    });
-    let mut connection = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD)
-        .max_headers(MAX_FIELDS)
-        .half_close(true)
-        .auto_date_header(false)
-        .preserve_header_case(true)
-        .serve_connection(TokioIo::new(tcp), service);
-    let done = tokio::select! {
-        done = poll_fn(|cx| connection.poll_without_shutdown(cx)) => done,
-        () = poll_fn(|cx| program.poll_given_up(cx)) => return,
+    let mut opening = Some(opening);
+    let mut bytes = Vec::new();
+    let next = loop {
+        let reading = timeout(
+            HEAD_TIMEOUT,
+            head::read_slowly(&mut tcp, &mut bytes, MAX_HEAD, RequestHead::read),
+        );
+        let read = match opening.take() {
+            // The place may go to another connection before the first request.
+            Some(opening) => tokio::select! {
+                read = reading => read,
+                () = opening.given_up() => return,
+            },
+            None => reading.await,
+        };
+        let next = match read {
+            Ok(Ok(Ok(request))) => answer(&tunnel, &mut tcp, &mut bytes, request).await,
+            Ok(Ok(Err(_))) => Next::Answer(OwnAnswer::new(StatusCode::BAD_REQUEST, EXPECTED)),
+            Ok(Err(_)) | Err(_) => Next::End,
+        };
+        if !matches!(next, Next::Request) {
+            break next;
+        }
     };
-    let parts = connection.into_parts();
-    let mut tcp = parts.io.into_inner();
-    let joined = program.joined.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match (done, joined) {
-        (Ok(()), Some(joined)) => {
-            // Its end needs no further handling.
-            let _ = joined.run(tcp, &parts.read_buf).await;
+    // If the program is gone, the rest is of no use.
+    match next {
+        Next::Request | Next::End => drop(tcp.shutdown().await),
+        Next::Reset => pipe::prepare(&tcp),
+        Next::Answer(answer) => {
+            let _ = tcp.write_all(answer.bytes().as_bytes()).await;
+            let _ = timeout(LINGER, end(&mut tcp)).await;
         }
-        // Reset the connection, so that a truncated body does not look complete.
-        (Err(e), _) if e.is_user() => pipe::prepare(&tcp),
-        _ => drop(tcp.shutdown().await),
-    }
-}
-
-impl Joined {
-    async fn run(self, mut tcp: TcpStream, read: &[u8]) -> std::io::Result<()> {
-        let Joined { link, stream: (mut send, receive), begun } = self;
-        tcp.write_all(&begun).await?;
-        pipe::prepare(&tcp);
-        if send.send_all(read).await.is_ok() {
-            pipe::run(tcp, (send, receive)).await;
-        }
-        // Keep the link until here, so that its connection is not closed.
-        drop(link);
-        Ok(())
-    }
-}
-
-impl HttpConnection {
-    /// Ready if the place goes to another connection before the first request.
-    fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
-        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        opening.as_ref().map_or(Poll::Pending, |opening| opening.poll_given_up(context))
-    }
-
-    async fn answer(&self, request: hyper::Request<Incoming>) -> Response<ResponseBody> {
-        drop(self.opening.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let Some(target) = target(request.method(), request.uri()) else {
-            return line(StatusCode::BAD_REQUEST, EXPECTED);
-        };
-        let (link, stream) = match self.tunnel.open(&target).await {
-            Ok(opened) => opened,
-            Err(why) => {
-                self.tunnel.tell(&format!("{}: {why}", target.shown()));
-                return line(status(why), &format!("{}: {why}", target.target()));
-            }
-        };
-        if request.method() == Method::CONNECT {
-            self.join(Joined { link, stream, begun: Bytes::new() });
-            return Response::new(ResponseBody::Line(None));
-        }
-        let Some((request, is_upgrade)) = forwarded(request) else {
-            return line(StatusCode::BAD_REQUEST, EXPECTED);
-        };
-        match self.pass(link, stream, request, is_upgrade).await {
-            Ok(response) => response,
-            Err(e) => {
-                let why = format!("{}: no answer in HTTP: {e}", target.target());
-                self.tunnel.tell(&why);
-                line(StatusCode::BAD_GATEWAY, &why)
+        // Keep the link until the end, so that its connection is not closed.
+        Next::Join(_link, (mut send, receive)) => {
+            pipe::prepare(&tcp);
+            if send.send_all(&bytes).await.is_ok() {
+                pipe::run(tcp, (send, receive)).await;
             }
         }
     }
+}
 
-    /// Connects the program with this stream after the answer.
-    fn join(&self, joined: Joined) {
-        *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = Some(joined);
+/// Ends a connection, and discards what the program still sends: a socket that is closed with unread bytes resets its
+/// connection, and the answer may be lost.
+async fn end(tcp: &mut TcpStream) -> std::io::Result<()> {
+    tcp.shutdown().await?;
+    let mut unread = vec![0; PIECE];
+    while tcp.read(&mut unread).await? > 0 {}
+    Ok(())
+}
+
+/// Handles a request. `bytes` are those that the program has sent after its head.
+async fn answer(
+    tunnel: &Tunnel,
+    tcp: &mut TcpStream,
+    bytes: &mut Vec<u8>,
+    request: RequestHead,
+) -> Next {
+    let method = request.method.parse::<Method>().ok();
+    let asked = method.zip(request.target.parse::<Uri>().ok());
+    let asked = asked.and_then(|(method, uri)| target(&method, &uri));
+    let Some((target, body)) = asked.zip(request.body().ok()) else {
+        return Next::Answer(OwnAnswer::new(StatusCode::BAD_REQUEST, EXPECTED));
+    };
+    let (link, stream) = match tunnel.open(&target).await {
+        Ok(opened) => opened,
+        Err(why) => {
+            tunnel.tell_refused(&target.shown(), why);
+            let line = format!("{}: {why}", target.target());
+            return Next::Answer(OwnAnswer::new(status(why), &line));
+        }
+    };
+    if request.method == "CONNECT" {
+        return match tcp.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await {
+            Ok(()) => Next::Join(link, stream),
+            Err(_) => Next::Reset,
+        };
     }
+    match (Exchange { request, body, stream }).run(tcp, bytes).await {
+        Passed::Next(next) => next,
+        Passed::Upgraded(stream) => Next::Join(link, stream),
+        Passed::NoAnswer => {
+            let line = format!("{}: no answer in HTTP", target.target());
+            tunnel.tell(&line);
+            Next::Answer(OwnAnswer::new(StatusCode::BAD_GATEWAY, &line))
+        }
+    }
+}
 
-    /// Forwards one request, and its answer back.
-    async fn pass(
-        &self,
-        link: Arc<FarConnection>,
-        (send, receive): Stream,
-        request: hyper::Request<Incoming>,
-        is_upgrade: bool,
-    ) -> hyper::Result<Response<ResponseBody>> {
-        if request.body().is_end_stream() {
+/// A request and the stream to its server.
+struct Exchange {
+    request: RequestHead,
+    body: BodyEnd,
+    stream: Stream,
+}
+
+/// Outcome of an exchange.
+enum Passed {
+    Next(Next),
+    /// The server has switched to another protocol.
+    Upgraded(Stream),
+    /// The server's answer is not in HTTP.
+    NoAnswer,
+}
+
+/// Reason why a body was not copied to its end.
+enum CopyError {
+    /// The source ended early, broke, or sent an invalid body.
+    Source,
+    /// The destination broke.
+    Destination,
+}
+
+impl Exchange {
+    /// Forwards the request, and the answer back.
+    async fn run(self, tcp: &mut TcpStream, bytes: &mut Vec<u8>) -> Passed {
+        let Exchange { mut request, mut body, stream: (mut send, mut receive) } = self;
+        let is_persistent = request.is_persistent();
+        let Some(is_upgrade) = request.forward() else {
+            return Passed::Next(Next::Answer(OwnAnswer::new(StatusCode::BAD_REQUEST, EXPECTED)));
+        };
+        if body.is_reached() {
             // If the connection is over, the calls below detect it.
             let _ = send.set_priority(pipe::FIRST);
         }
-        let io = TokioIo::new(join(receive, send));
-        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(MAX_HEAD)
-            .max_headers(MAX_FIELDS)
-            .preserve_header_case(true)
-            .handshake(io)
-            .await?;
-        let held = link.clone();
-        tokio::spawn(async move {
-            // An error also shows in the answer or its body.
-            let _ = connection.with_upgrades().await;
-            drop(held);
-        });
-        let mut response = sender.send_request(request).await?;
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            if !is_upgrade {
-                let why = "the server switches to a protocol that was not asked for";
-                return Ok(line(StatusCode::BAD_GATEWAY, why));
-            }
-            let upgraded = hyper::upgrade::on(&mut response).await?;
-            let Ok(parts) = upgraded.downcast::<TokioIo<Join<_, _>>>() else {
-                return Ok(line(StatusCode::BAD_GATEWAY, "the connection cannot be upgraded"));
+        // If the server reads no request, it may have sent an answer nevertheless.
+        let _ = send.send_all(&request.bytes()).await;
+        let is_sent = AtomicBool::new(body.is_reached());
+        let (mut read, mut write) = tcp.split();
+        let answered = {
+            let upload = async {
+                let copied = copy(&mut read, bytes, &mut send, &mut body, false).await;
+                is_sent.store(copied.is_ok(), Ordering::Relaxed);
+                if let Err(CopyError::Source) = copied {
+                    return;
+                }
+                std::future::pending().await
             };
-            let (receive, send) = parts.io.into_inner().into_inner();
-            self.join(Joined { link, stream: (send, receive), begun: parts.read_buf });
+            let answer =
+                Answering { request: &request, is_upgrade, is_persistent, is_sent: &is_sent };
+            tokio::select! {
+                answered = answer.pass(&mut receive, &mut write) => answered,
+                () = upload => Answered::Broken,
+            }
+        };
+        match answered {
+            Answered::Switched(more) => match write.write_all(&more).await {
+                Ok(()) => Passed::Upgraded((send, receive)),
+                Err(_) => broken(&mut send, &mut receive),
+            },
+            Answered::Whole(true) if is_sent.load(Ordering::Relaxed) => Passed::Next(Next::Request),
+            Answered::Whole(_) => {
+                if !is_sent.load(Ordering::Relaxed) {
+                    let _ = send.reset(RESET);
+                }
+                let _ = timeout(LINGER, end(tcp)).await;
+                Passed::Next(Next::End)
+            }
+            Answered::NotHttp => Passed::NoAnswer,
+            Answered::Broken => broken(&mut send, &mut receive),
         }
-        *response.version_mut() = Version::HTTP_11;
-        // hyper chooses the framing of the body by the program's version of HTTP.
-        response.headers_mut().remove(TRANSFER_ENCODING);
-        let upgrade = strip(response.headers_mut());
-        if let Some(upgrade) = upgrade.filter(|_| is_upgrade) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
-            response.headers_mut().insert(UPGRADE, upgrade);
+    }
+}
+
+/// Resets stream and connection.
+fn broken(send: &mut SendStream, receive: &mut ReceiveStream) -> Passed {
+    // One of them may have ended already.
+    let _ = send.reset(RESET);
+    let _ = receive.stop(RESET);
+    Passed::Next(Next::Reset)
+}
+
+/// How the server's answer has ended.
+enum Answered {
+    /// It passed, and the program's connection may stay.
+    Whole(bool),
+    /// The server has switched protocols; contains the bytes after its head.
+    Switched(Vec<u8>),
+    /// There was no answer in HTTP, and no part of one has passed.
+    NotHttp,
+    /// One of the connections broke.
+    Broken,
+}
+
+/// The side of an exchange that passes the answer.
+struct Answering<'e> {
+    request: &'e RequestHead,
+    is_upgrade: bool,
+    is_persistent: bool,
+    /// Whether the request's body has been read to its end.
+    is_sent: &'e AtomicBool,
+}
+
+impl Answering<'_> {
+    /// Passes interim answers, and the final one.
+    async fn pass(&self, receive: &mut ReceiveStream, write: &mut WriteHalf<'_>) -> Answered {
+        let mut bytes = Vec::new();
+        loop {
+            let read = head::read_slowly(receive, &mut bytes, MAX_HEAD, AnswerHead::read).await;
+            let Ok(Ok(mut answer)) = read else { return Answered::NotHttp };
+            let Ok(mut body) = answer.body(&self.request.method) else { return Answered::NotHttp };
+            let upgrade = answer.fields.strip().filter(|_| self.is_upgrade);
+            let is_switched = answer.status == StatusCode::SWITCHING_PROTOCOLS;
+            if is_switched && upgrade.is_none() {
+                return Answered::NotHttp;
+            }
+            if let Some(protocols) = upgrade {
+                answer.fields.add("connection", "upgrade");
+                answer.fields.add("upgrade", &protocols);
+            }
+            let is_interim = answer.status.is_informational() && !is_switched;
+            if is_interim && self.request.is_old {
+                continue;
+            }
+            let only_content = self.request.is_old && body == BodyEnd::ChunkSize;
+            if only_content {
+                answer.fields.remove("transfer-encoding");
+            }
+            let stays = self.is_persistent
+                && self.is_sent.load(Ordering::Relaxed)
+                && body != BodyEnd::Connection;
+            if !is_interim && !is_switched && !stays {
+                answer.fields.add("connection", "close");
+            }
+            if write.write_all(&answer.bytes()).await.is_err() {
+                return Answered::Broken;
+            }
+            if is_switched {
+                return Answered::Switched(bytes);
+            }
+            if is_interim {
+                continue;
+            }
+            return match copy(receive, &mut bytes, write, &mut body, only_content).await {
+                Ok(()) => Answered::Whole(stays),
+                Err(_) => Answered::Broken,
+            };
         }
-        Ok(response.map(ResponseBody::Passed))
+    }
+}
+
+/// Copies a body to its end. `bytes` have been read already, and then contain those after the body.
+async fn copy(
+    from: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+    to: &mut (impl AsyncWrite + Unpin),
+    end: &mut BodyEnd,
+    only_content: bool,
+) -> Result<(), CopyError> {
+    loop {
+        while let Some(part) = end.next(bytes).map_err(|_| CopyError::Source)? {
+            if part.is_content || !only_content {
+                let piece = bytes.get(..part.length).unwrap_or_default();
+                to.write_all(piece).await.map_err(|_| CopyError::Destination)?;
+            }
+            bytes.drain(..part.length);
+        }
+        if end.is_reached() {
+            return Ok(());
+        }
+        match (&mut *from).take(PIECE as u64).read_buf(bytes).await {
+            Ok(0) if *end == BodyEnd::Connection => return Ok(()),
+            Ok(1..) => {}
+            _ => return Err(CopyError::Source),
+        }
     }
 }
 
@@ -352,16 +404,6 @@ mod tests {
 
     fn read(method: &str, uri: &str) -> Option<TunnelRequest> {
         target(&method.parse().unwrap(), &uri.parse().ok()?)
-    }
-
-    fn passed(uri: &str, fields: &[(&'static str, &str)]) -> (String, HeaderMap, bool) {
-        let mut request = hyper::Request::new(());
-        *request.uri_mut() = uri.parse().unwrap();
-        for (name, value) in fields {
-            request.headers_mut().append(*name, HeaderValue::from_str(value).unwrap());
-        }
-        let (request, is_upgrade) = forwarded(request).unwrap();
-        (request.uri().to_string(), request.headers().clone(), is_upgrade)
     }
 
     #[test]
@@ -392,49 +434,6 @@ mod tests {
         ] {
             assert_eq!(read(method, uri), None, "{method} {uri}");
         }
-    }
-
-    #[test]
-    fn fields_for_one_hop_stay_and_the_host_is_the_targets() {
-        let (path, fields, is_upgrade) = passed(
-            "http://u:p@example.org:81?a=b",
-            &[
-                ("host", "other.example"),
-                ("host", "third.example"),
-                ("connection", "keep-alive, x-Hop"),
-                ("connection", "X-second,content-length"),
-                ("x-hop", "1"),
-                ("x-second", "1"),
-                ("x-end", "1"),
-                ("content-length", "4"),
-                ("keep-alive", "timeout=5"),
-                ("proxy-connection", "keep-alive"),
-                ("proxy-authorization", "Basic eDp5"),
-                ("te", "trailers"),
-                ("upgrade", "h2c"),
-                ("authorization", "for the server"),
-            ],
-        );
-        assert_eq!((&*path, is_upgrade), ("/?a=b", false));
-        let mut left: Vec<_> =
-            fields.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
-        left.sort_unstable();
-        let end = ("x-end", "1");
-        let host = ("host", "example.org:81");
-        let length = ("content-length", "4");
-        let closes = ("connection", "close");
-        assert_eq!(left, [("authorization", "for the server"), closes, length, host, end]);
-    }
-
-    #[test]
-    fn an_upgrade_is_passed_on_where_the_connection_field_names_it() {
-        let fields = [("connection", "Upgrade"), ("upgrade", "websocket")];
-        let (path, fields, is_upgrade) = passed("ws://example.org", &fields);
-        assert_eq!((&*path, is_upgrade), ("/", true));
-        assert_eq!(
-            (&fields["connection"], &fields["upgrade"]),
-            (&"upgrade".parse().unwrap(), &"websocket".parse().unwrap())
-        );
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::{Duration, timeout};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn socks_connects_by_name_and_says_why_not() {
@@ -282,6 +283,90 @@ async fn an_answer_that_is_cut_off_does_not_look_whole() {
         assert_eq!(read.is_ok(), is_whole, "{path}: {read:?}");
         let text = String::from_utf8_lossy(&answer);
         assert!(!is_whole || text.ends_with("\r\n\r\npart"), "{text}");
+    }
+}
+
+/// Reads to the end of a head.
+async fn head(tcp: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        assert_eq!(tcp.read(&mut byte).await.unwrap(), 1, "{bytes:?}");
+        bytes.extend(byte);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The server refuses one upload by its head, and takes the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expectation_of_100_is_left_to_the_server() {
+    let server = target(|mut tcp: TcpStream| async move {
+        let request = head(&mut tcp).await;
+        assert!(request.contains("Expect: 100-continue"), "{request}");
+        if request.starts_with("PUT /refused") {
+            let none = timeout(Duration::from_millis(200), tcp.read(&mut [0])).await;
+            assert!(none.is_err(), "no byte of the body comes before the answer");
+            tcp.write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        } else {
+            tcp.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
+            let mut body = [0; 4];
+            tcp.read_exact(&mut body).await.unwrap();
+            assert_eq!(&body, b"body");
+            tcp.write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        }
+        let _ = tcp.read(&mut [0]).await;
+    })
+    .await;
+    let (_far, at) = http_proxy(&[server]).await;
+    let put = |path: &str| {
+        format!(
+            "PUT http://{server}/{path} HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        )
+    };
+    let mut tcp = TcpStream::connect(at).await.unwrap();
+    tcp.write_all(put("taken").as_bytes()).await.unwrap();
+    assert_eq!(head(&mut tcp).await, "HTTP/1.1 100 Continue\r\n\r\n");
+    tcp.write_all(b"body").await.unwrap();
+    assert!(head(&mut tcp).await.starts_with("HTTP/1.1 201 Created\r\n"));
+    // The same connection, and a body that the program then does not send.
+    tcp.write_all(put("refused").as_bytes()).await.unwrap();
+    let answer = head(&mut tcp).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 401 ") && answer.contains("connection: close"),
+        "{answer}"
+    );
+    assert!(!matches!(tcp.read(&mut [0]).await, Ok(1..)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interim_answers_and_trailers_pass_unchanged() {
+    const SENT: &str = "4\r\nbody\r\n0\r\nSum: 9\r\n\r\n";
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
+    let rest = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Checksum\r\n\r\n\
+        4\r\npart\r\n0\r\nChecksum: 7\r\n\r\n";
+    let server = target(move |mut tcp: TcpStream| async move {
+        let request = head(&mut tcp).await;
+        tcp.write_all(hints.as_bytes()).await.unwrap();
+        if request.starts_with("POST") {
+            // Trailers of the request.
+            let mut body = vec![0; SENT.len()];
+            tcp.read_exact(&mut body).await.unwrap();
+            assert_eq!(body, SENT.as_bytes());
+        }
+        tcp.write_all(rest.as_bytes()).await.unwrap();
+    })
+    .await;
+    let (_far, at) = http_proxy(&[server]).await;
+    let mut tcp = TcpStream::connect(at).await.unwrap();
+    for request in [
+        format!("GET http://{server}/ HTTP/1.1\r\nTE: trailers\r\n\r\n"),
+        format!("POST http://{server}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{SENT}"),
+    ] {
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        let expected = [hints, rest].concat();
+        let mut answer = vec![0; expected.len()];
+        tcp.read_exact(&mut answer).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer), expected);
     }
 }
 
