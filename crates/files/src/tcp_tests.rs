@@ -7,6 +7,8 @@ use crate::tcp::{Accept, TcpServer, TcpSession};
 use crate::{CleanPath, Error};
 use narrows_peers::error::ErrorKind;
 use narrows_peers::key::Identity;
+use narrows_wire::Suite;
+use narrows_wire::keyless::{self, WeakKey};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -139,4 +141,40 @@ fn the_kernels_congestion_control_is_chosen_or_named_as_missing() {
     let e = list(&renno, &CleanPath::root()).unwrap_err();
     assert!(e.kind == ErrorKind::Input && e.line.contains("renno"), "{e}");
     assert!(session(server, Some("a b"), anybody()).is_err());
+}
+
+/// Opens a connection whose static or ephemeral key is zero. Returns the bytes after the server's part of the handshake.
+fn keyless_client(to: SocketAddr, weak: WeakKey) -> Vec<u8> {
+    let clear = [&b"NRWT"[..], &[1, Suite::Aes256Gcm.code()]].concat();
+    let mut state = keyless::builder(Suite::Aes256Gcm, &clear, weak, [0; 32])
+        .unwrap()
+        .build_initiator()
+        .unwrap();
+    let mut tcp = TcpStream::connect(to).unwrap();
+    let mut buffer = [0; 512];
+    let mut message = |state: &mut snow::HandshakeState| {
+        let length = state.write_message(&[], &mut buffer).unwrap();
+        [&(length as u16).to_be_bytes()[..], &buffer[..length]].concat()
+    };
+    tcp.write_all(&[&clear[..], &message(&mut state)].concat()).unwrap();
+    tcp.read_exact(&mut [0; 5]).unwrap();
+    let mut head = [0; 2];
+    if tcp.read_exact(&mut head).is_ok() {
+        let mut answer = vec![0; usize::from(u16::from_be_bytes(head))];
+        tcp.read_exact(&mut answer).unwrap();
+        state.read_message(&answer, &mut [0; 512]).unwrap();
+        tcp.write_all(&message(&mut state)).unwrap();
+    }
+    let mut rest = Vec::new();
+    let _ = tcp.read_to_end(&mut rest);
+    rest
+}
+
+#[test]
+fn tcp_client_without_private_key_is_hung_up() {
+    let root = tempfile::tempdir().unwrap();
+    let server = serve(root.path());
+    for weak in [WeakKey::Static, WeakKey::Ephemeral] {
+        assert_eq!(keyless_client(server, weak), b"", "{weak:?}");
+    }
 }

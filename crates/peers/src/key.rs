@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind};
 use crate::text_file;
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
 use narrows_wire::Suite;
-use narrows_wire::noise::{PublicKey, StaticKey};
+use narrows_wire::noise::{PublicKey, StaticKey, is_low_order};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -163,18 +163,21 @@ fn bytes(text: &str) -> Option<[u8; 32]> {
 /// A public key from text: base32 as [`text`] writes it, or 64 hexadecimal digits.
 ///
 /// # Errors
-/// The text has neither form.
+/// The text has neither form, or the key has low order: then no private key is needed to claim it.
 pub fn read(text: &str) -> Result<PublicKey, Error> {
-    bytes(text).ok_or_else(|| {
-        // Not quoted: a file that is named by mistake may hold secrets.
-        let found = text.chars().count();
-        Error::new(
-            ErrorKind::Input,
-            format!(
-                "not a key: {found} characters, not the 52 letters and digits that `narrows key` prints"
-            ),
-        )
-    })
+    let bad = |why: String| Error::new(ErrorKind::Input, format!("not a key: {why}"));
+    // Not quoted: a file that is named by mistake may hold secrets.
+    let found = text.chars().count();
+    let key = bytes(text).ok_or_else(|| {
+        bad(format!("{found} characters, not the 52 letters and digits that `narrows key` prints"))
+    })?;
+    if is_low_order(&key) {
+        return Err(bad(
+            "a point of low order, which needs no private key; use one that `narrows key` prints"
+                .into(),
+        ));
+    }
+    Ok(key)
 }
 
 /// The faster cipher suite on this processor.

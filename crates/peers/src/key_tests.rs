@@ -61,3 +61,21 @@ fn config_folder_needs_no_home_if_it_is_given() {
     let usual = config_folder_in(Some("relative".into()), || Some("/home/.config".into()));
     assert_eq!(usual.unwrap(), PathBuf::from("/home/.config/narrows"));
 }
+
+#[test]
+fn key_of_low_order_is_refused_wherever_it_is_text() {
+    let aaaa = "a".repeat(52);
+    let p = format!("ed{}7f", "ff".repeat(30));
+    let high = format!("01{}80", "00".repeat(30));
+    for text in [&aaaa, &p, &high] {
+        let refused = [
+            read(text).err(),
+            crate::access::AllowList::read(text).err(),
+            crate::access::known(&format!("host:1 {text}"), "other:1").err(),
+        ];
+        for e in refused {
+            let e = e.expect("refused");
+            assert!(e.kind == ErrorKind::Input && e.line.contains("low order"), "{e}");
+        }
+    }
+}

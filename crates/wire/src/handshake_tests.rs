@@ -195,3 +195,6 @@ fn tampered_packets_are_refused_and_change_nothing() {
         agree(at_client, at_server);
     }
 }
+
+#[path = "keyless_tests.rs"]
+mod keyless_tests;

@@ -20,6 +20,8 @@ pub mod frame;
 pub mod header;
 #[cfg(feature = "hostile")]
 pub mod hostile;
+#[cfg(any(test, feature = "hostile"))]
+pub mod keyless;
 pub mod keys;
 pub mod noise;
 pub mod packet;

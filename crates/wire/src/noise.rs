@@ -22,8 +22,10 @@ use std::fmt;
 pub mod early;
 mod parts;
 
-pub use parts::{PublicKey, StaticKey};
-use parts::{builder, library};
+#[cfg(any(test, feature = "hostile"))]
+pub(crate) use parts::CryptoProvider;
+pub use parts::{PublicKey, StaticKey, builder, is_low_order};
+use parts::{library, refused};
 
 /// Why a handshake packet was refused. After any of these errors the handshake still accepts the valid packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +37,8 @@ pub enum HandshakeError {
     Finished,
     /// It was changed on the way, or made by a third party.
     Forged,
+    /// A key of the peer has low order: the shared secret is zero, and proves nothing.
+    LowOrderKey,
     /// The server proved that it holds this key, but the caller refused it.
     KeyRefused(PublicKey),
     /// It is authentic but malformed.
@@ -51,6 +55,7 @@ impl fmt::Display for HandshakeError {
             HandshakeError::NotOurs => f.write_str("a packet of another handshake"),
             HandshakeError::Finished => f.write_str("the handshake is complete"),
             HandshakeError::Forged => f.write_str("a handshake packet is not authentic"),
+            HandshakeError::LowOrderKey => f.write_str("a key of the peer has low order"),
             HandshakeError::KeyRefused(_) => f.write_str("the peer has a key that is not accepted"),
             HandshakeError::Malformed(m) => m.fmt(f),
             HandshakeError::OwnParams => f.write_str("own parameters are too long"),
@@ -86,7 +91,7 @@ pub struct Established {
     pub hash: [u8; 32],
 }
 
-fn hello_bytes(hello: &Hello) -> Result<Vec<u8>, HandshakeError> {
+pub(crate) fn hello_bytes(hello: &Hello) -> Result<Vec<u8>, HandshakeError> {
     let mut buffer = [0; MAX_HELLO_BYTES];
     let mut sink = Sink::new(&mut buffer);
     hello.write(&mut sink).map_err(|_| HandshakeError::OwnParams)?;
@@ -101,7 +106,7 @@ fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, Handshak
 
 fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Hello, HandshakeError> {
     let mut buffer = [0; MAX_LONG_BYTES];
-    let length = state.read_message(message, &mut buffer).map_err(|_| HandshakeError::Forged)?;
+    let length = state.read_message(message, &mut buffer).map_err(refused)?;
     Hello::read(buffer.get(..length).unwrap_or_default()).map_err(HandshakeError::Malformed)
 }
 
@@ -167,8 +172,9 @@ impl ClientHandshake {
         key: &StaticKey,
         seed: &[u8; 32],
     ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-        let mut state =
-            builder(suite.noise(), clear, key, seed)?.build_initiator().map_err(library)?;
+        let mut state = builder(suite.noise(), clear, key.private(), seed)?
+            .build_initiator()
+            .map_err(library)?;
         let message = write(&mut state, &[])?;
         Ok((state, message))
     }
@@ -277,10 +283,11 @@ impl ServerHandshake {
         seed: &[u8; 32],
         hello: &[u8],
     ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-        let mut state =
-            builder(suite.noise(), clear, key, seed)?.build_responder().map_err(library)?;
+        let mut state = builder(suite.noise(), clear, key.private(), seed)?
+            .build_responder()
+            .map_err(library)?;
         let mut nothing = [0; 32];
-        state.read_message(first, &mut nothing).map_err(|_| HandshakeError::Forged)?;
+        state.read_message(first, &mut nothing).map_err(refused)?;
         let message = write(&mut state, hello)?;
         Ok((state, message))
     }

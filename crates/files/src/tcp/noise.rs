@@ -17,7 +17,7 @@ use crate::wire::{Fields, put_text};
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_wire::Suite;
-use narrows_wire::noise::PublicKey;
+use narrows_wire::noise::{self, PublicKey};
 use snow::{Builder, HandshakeState, TransportState};
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,22 +40,27 @@ fn library(_: snow::Error) -> Error {
 fn forged(_: snow::Error) -> Error {
     Error::new(ErrorKind::Cut, "the peer's opening is not authentic")
 }
+/// Also for the peer's keys, which the second and third message use.
+fn unmade(e: snow::Error) -> Error {
+    if e == snow::Error::Dh { Error::protocol("a key of low order") } else { library(e) }
+}
 
 fn builder<'k>(
     suite: Suite,
     identity: &'k Identity,
     prologue: &'k [u8],
 ) -> Result<Builder<'k>, Error> {
-    let params = suite.noise().parse().map_err(library)?;
-    Builder::new(params)
-        .local_private_key(identity.private())
-        .and_then(|b| b.prologue(prologue))
-        .map_err(library)
+    let local = |e: String| Error::new(ErrorKind::Local, e);
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|e| local(format!("the system gives no randomness: {e}")))?;
+    noise::builder(suite.noise(), prologue, identity.private(), &seed)
+        .map_err(|e| local(e.to_string()))
 }
 
 fn send(socket: &mut TcpSocket, state: &mut HandshakeState, payload: &[u8]) -> Result<(), Error> {
     let mut buffer = [0; MAX_HANDSHAKE];
-    let n = state.write_message(payload, &mut buffer).map_err(library)?;
+    let n = state.write_message(payload, &mut buffer).map_err(unmade)?;
     let mut bytes = (n as u16).to_be_bytes().to_vec();
     bytes.extend(buffer.iter().take(n));
     socket.write_all(&bytes).map_err(Error::stream)

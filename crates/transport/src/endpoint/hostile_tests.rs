@@ -6,6 +6,7 @@ use super::stub::{
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
 use crate::connection::ConnectionEvent;
 use narrows_base::{Duration, RandomKey, Time};
+use narrows_wire::keyless::{KeylessClient, WeakKey};
 use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
@@ -273,4 +274,32 @@ fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
     assert!(endpoint.event().is_none(), "from elsewhere");
     endpoint.receive(now, place(1), 0, &mut finish.clone());
     assert_eq!(endpoint.event().map(|e| e.1), Some(ConnectionEvent::Connected(*key(1).public())));
+}
+
+/// With a static or an ephemeral key of low order. Zero is what 52 times `a` says in a list of clients.
+#[test]
+fn client_without_private_key_is_not_connected() {
+    let now = Time::from_secs_f64(50.0);
+    let hello = Hello { connection: ConnectionId(5), params: Params::default() };
+    for weak in [WeakKey::Static, WeakKey::Ephemeral] {
+        let mut endpoint = server(16);
+        endpoint.receive(now, place(1), 0, &mut packet::syn(VERSION, &[1; 16]));
+        let echo = drain(&mut endpoint, now).pop().expect("an answer").1;
+        let Ok(ParsedPacket::SynEcho { nonce, cookie }) = ParsedPacket::read(&echo) else {
+            panic!("no echo")
+        };
+        let mut client = KeylessClient::new(nonce, &cookie, weak, [0; 32]).unwrap();
+        endpoint.receive(now, place(1), 0, &mut client.start().to_vec());
+        let answers = drain(&mut endpoint, now);
+        assert_eq!(answers.is_empty(), weak == WeakKey::Ephemeral);
+        if let Some((_, echo)) = answers.last() {
+            let Ok(ParsedPacket::StartEcho(echo)) = ParsedPacket::read(echo) else {
+                panic!("no echo")
+            };
+            let mut finish = client.finish(&echo, &hello).unwrap();
+            endpoint.receive(now, place(1), 0, &mut finish);
+        }
+        assert!(endpoint.event().is_none());
+        assert_eq!(drain(&mut endpoint, now), []);
+    }
 }

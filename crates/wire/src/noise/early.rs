@@ -14,7 +14,7 @@
 use super::{
     Established, HandshakeError, PublicKey, StaticKey, established, peer_key, read, write,
 };
-use super::{builder, hello_bytes, library};
+use super::{builder, hello_bytes, library, refused};
 use crate::bytes::{ByteReader, Malformed, Sink};
 use crate::frame::kind::PADDING;
 use crate::keys::Suite;
@@ -141,7 +141,7 @@ fn begin(
     seed: &[u8; 32],
     payload: &[u8],
 ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-    let builder = builder(suite.early_noise(), clear, key, seed)?;
+    let builder = builder(suite.early_noise(), clear, key.private(), seed)?;
     let builder = builder.remote_public_key(server).map_err(library)?;
     let mut state = builder.build_initiator().map_err(library)?;
     let message = write(&mut state, payload)?;
@@ -176,11 +176,10 @@ impl EarlyRequest {
         seed: [u8; 32],
     ) -> Result<EarlyRequest, HandshakeError> {
         let Start { suite, nonce, .. } = *start;
-        let builder = builder(suite.early_noise(), start.clear, key, &seed)?;
+        let builder = builder(suite.early_noise(), start.clear, key.private(), &seed)?;
         let mut state = builder.build_responder().map_err(library)?;
         let mut buffer = [0; MAX_LONG_BYTES];
-        let length =
-            state.read_message(start.noise, &mut buffer).map_err(|_| HandshakeError::Forged)?;
+        let length = state.read_message(start.noise, &mut buffer).map_err(refused)?;
         let message = EarlyMessage::read(buffer.get(..length).unwrap_or_default())
             .map_err(HandshakeError::Malformed)?;
         Ok(EarlyRequest { key: peer_key(&state)?, message, suite, nonce, state })
