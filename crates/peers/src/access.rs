@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind};
 use crate::{key, text_file};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -134,15 +135,19 @@ impl KnownServers {
     /// Appends with one write, so that two processes that add servers at the same time do not disturb each other.
     fn add(&self, server: &str, found: &PublicKey) -> Result<(), Error> {
         let told = |e: std::io::Error| Error::file(&self.0.display().to_string(), &e);
-        if let Some(folder) = self.0.parent() {
-            std::fs::create_dir_all(folder).map_err(told)?;
-        }
+        private_folder(&self.0).map_err(told)?;
         let before = self.text()?;
         let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
         let line = format!("{gap}{server} {}\n", key::text(found));
         // Links are followed: this folder is the user's configuration, which several machines may share.
-        let mut file =
-            std::fs::OpenOptions::new().append(true).create(true).open(&self.0).map_err(told)?;
+        let mut options = private();
+        let mut file = options.append(true).create(true).open(&self.0).map_err(told)?;
+        #[cfg(unix)]
+        {
+            // Former versions made it readable for every user.
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            let _ = file.set_permissions(mode);
+        }
         file.write_all(line.as_bytes()).map_err(told)
     }
 
@@ -183,20 +188,36 @@ pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
     Ok(None)
 }
 
-/// Replaces a file's content atomically.
+/// To open a file that only its owner can read: which servers this user has connected to, and from where.
+pub(crate) fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes the folder of a file, if it is missing, for its owner alone.
+pub(crate) fn private_folder(file: &Path) -> std::io::Result<()> {
+    let Some(folder) = file.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Replaces a file's content atomically. Only its owner can read it.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let told = |e: std::io::Error| Error::file(&path.display().to_string(), &e);
-    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(told)?;
-    }
+    private_folder(path).map_err(told)?;
     let aside = key::beside(path, std::process::id());
     let write = || {
         // A symbolic link of this name could lead to another user's file: create a new file.
         let _ = std::fs::remove_file(&aside);
-        let mut file = std::fs::File::create_new(&aside)?;
+        let mut file = private().write(true).create_new(true).open(&aside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&aside, path)

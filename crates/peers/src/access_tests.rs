@@ -46,3 +46,26 @@ fn an_allow_list_has_comments_and_tells_the_line_that_is_wrong() {
     assert!(list.holds(&[7; 32]) && !list.holds(&[8; 32]) && list.len() == 1);
     assert!(AllowList::read("# a\nx\n").unwrap_err().line.starts_with("line 2"));
 }
+
+#[cfg(unix)]
+#[test]
+fn files_about_peers_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let public = std::fs::Permissions::from_mode(0o644);
+    let home = folder.path().join("config/narrows");
+    let known = home.join("known_servers");
+    let paths = home.join("paths.toml");
+    for server in ["a:1", "b:1"] {
+        KnownServers::at(known.clone()).check(server, &[1; 32]).unwrap();
+        replace(&paths, server).unwrap();
+        for file in [&known, &paths] {
+            assert_eq!(mode(file), 0o600);
+            std::fs::set_permissions(file, public.clone()).unwrap();
+        }
+    }
+    assert_eq!(mode(&home), 0o700);
+    assert!(KnownServers::at(known.clone()).forget("a:1").unwrap());
+    assert_eq!(mode(&known), 0o600);
+}

@@ -1,5 +1,6 @@
 //! The identity of an endpoint: an X25519 key pair in a file, created at first use. Also the text form of public keys.
 
+use crate::access::{private, private_folder};
 use crate::error::{Error, ErrorKind};
 use crate::text_file;
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
@@ -82,10 +83,7 @@ impl Identity {
 
     /// Writes the key file atomically, and never replaces another file.
     fn keep(&self, path: &Path) -> io::Result<()> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        if let Some(folder) = folder {
-            std::fs::create_dir_all(folder)?;
-        }
+        private_folder(path)?;
         let aside = beside(path, std::process::id());
         let private = BASE32_NOPAD.encode(&self.private).to_ascii_lowercase();
         let text = format!("{HEADER}\nprivate {private}\n# public {}\n", text(&self.public));
@@ -118,13 +116,9 @@ pub(crate) fn beside(path: &Path, number: u32) -> PathBuf {
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     // Never write through an existing link: its target could be another user's.
     let _ = std::fs::remove_file(path);
-    let mut file = options.open(path)?;
+    let mut file = private().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -101,7 +101,11 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
         return Err(at(&"longer than 262 kB with this link"));
     }
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
+        // The folder is also that of keys and known servers.
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(folder).map_err(|e| at(&e))?;
     }
     let new = file.with_extension(format!("{}.new", std::process::id()));
     let written = output_file::create(&new)
