@@ -10,6 +10,7 @@
 //! | connect to a peer repeatedly | [`dial`] |
 //! | bound the rate of a client | [`rate_cap`] |
 //! | read a command's settings | [`settings`] |
+//! | refuse a file that other users can change | [`trusted_file`] |
 //! | report an error in one line | [`error`] |
 
 pub mod access;
@@ -21,6 +22,7 @@ pub mod rate_cap;
 pub mod settings;
 pub mod text_file;
 pub mod tokens;
+pub mod trusted_file;
 
 pub use error::{Error, ErrorKind};
 pub use key::Identity;

@@ -61,7 +61,7 @@ mod tests {
     #[cfg(unix)]
     fn a_file_without_an_end_is_refused() {
         let e = load(Path::new("/dev/zero")).unwrap_err();
-        assert!(e.line.ends_with("is longer than 10 MB"), "{e}");
+        assert!(e.line.contains("is a pipe or a device"), "{e}");
     }
 
     #[test]
