@@ -294,7 +294,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
 fn reload(log: &Log, list: Option<&ClientList>, set: &dyn Fn(&AllowList)) {
     daemon::reload(log, || {
         let Some(list) = list else { return daemon::nothing_to_reload() };
-        let clients = list.load()?;
+        let clients = list.reload()?;
         set(&clients);
         Ok(format!("{} clients", clients.len()))
     });

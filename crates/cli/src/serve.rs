@@ -6,7 +6,7 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Log, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
-use crate::settings;
+use crate::settings::{self, KeptSettings};
 use crate::terminal::{STOP, print};
 use crate::transfer::server_key;
 use crate::transport::{Hints, TransportArgs, bare_number, bytes, rate};
@@ -20,7 +20,7 @@ use narrows_peers::access::AllowList;
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, error, key};
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -76,8 +76,8 @@ pub struct ServeArgs {
     /// each address
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub client_limit: Option<Rate>,
-    /// Accept only clients with a key in this file
-    #[arg(long, value_name = "FILE")]
+    /// Accept only clients with a key in this file; "all" accepts every client, as without this option
+    #[arg(long, value_name = "FILE|all")]
     pub clients: Option<PathBuf>,
     /// Read flags and DIR from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
@@ -105,30 +105,77 @@ pub struct ServeArgs {
     pub metrics: MetricsArgs,
 }
 
-/// The permissions. Reads the list of clients.
-fn permits(a: &ServeArgs) -> Result<Permits, Failure> {
-    let clients = a.clients.as_deref().map(AllowList::load);
-    let clients = clients.transpose().map_err(|e| e.at("--clients"))?;
-    let (put, overwrite, max_size, quota) = (a.allow_put, a.overwrite, a.max_size, a.quota);
-    if !put && (overwrite || max_size.is_some() || quota.is_some()) {
-        let line = "--overwrite, --max-size and --quota are for uploads: say --allow-put, too";
-        return Err(Failure::Input(line.into()));
+/// The word for every client, instead of a file.
+const ALL: &str = "all";
+
+/// What a reload changes, but does not remove.
+struct KeptPermits {
+    clients: Option<PathBuf>,
+    max_size: Option<u64>,
+    quota: Option<u64>,
+    client_limit: Option<Rate>,
+}
+
+impl KeptPermits {
+    fn of(a: &ServeArgs) -> KeptPermits {
+        KeptPermits {
+            clients: a.clients.clone(),
+            max_size: a.max_size,
+            quota: a.quota,
+            client_limit: a.client_limit,
+        }
     }
-    Ok(Permits { put, overwrite, max_size, quota, rate: a.client_limit, clients })
+
+    /// The permissions. Reads the list of clients by `read`.
+    fn permits(
+        &self,
+        a: &ServeArgs,
+        read: fn(&Path) -> Result<AllowList, Error>,
+    ) -> Result<Permits, Failure> {
+        let put = a.allow_put;
+        let overwrite = a.overwrite;
+        if !put && (overwrite || a.max_size.is_some() || a.quota.is_some()) {
+            let line = "--overwrite, --max-size and --quota are for uploads: say --allow-put, too";
+            return Err(Failure::Input(line.into()));
+        }
+        let list = self.clients.as_deref().filter(|list| *list != Path::new(ALL));
+        let clients = list.map(read).transpose().map_err(|e| e.at("--clients"))?;
+        Ok(Permits {
+            put,
+            overwrite,
+            max_size: self.max_size,
+            quota: self.quota,
+            rate: self.client_limit,
+            clients,
+        })
+    }
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(before: &ServeArgs, control: &ServerControl) -> Result<String, Failure> {
+fn reload(
+    before: &ServeArgs,
+    in_force: &mut KeptPermits,
+    control: &ServerControl,
+) -> Result<String, Failure> {
     let a: ServeArgs = settings::again()?;
-    let permits = permits(&a)?;
+    let mut kept = KeptSettings::default();
+    let bounds = KeptPermits {
+        clients: kept.or("clients", a.clients.clone(), &in_force.clients),
+        max_size: kept.or("max-size", a.max_size, &in_force.max_size),
+        quota: kept.or("quota", a.quota, &in_force.quota),
+        client_limit: kept.or("client-limit", a.client_limit, &in_force.client_limit),
+    };
+    let permits = bounds.permits(&a, AllowList::reload)?;
     let admitted = match &permits.clients {
         Some(list) => format!("{} clients", list.len()),
         None if a.config.is_none() => return daemon::nothing_to_reload(),
         None => "all clients".into(),
     };
     control.set_permits(permits);
+    *in_force = bounds;
     let is_bound = a.listen == before.listen;
-    Ok(format!("{admitted}{}", if is_bound { "" } else { "; listen changes only by a restart" }))
+    let listen = if is_bound { "" } else { "; listen changes only by a restart" };
+    Ok(format!("{admitted}{}{listen}", kept.line()))
 }
 
 /// `narrows serve`.
@@ -138,7 +185,8 @@ fn reload(before: &ServeArgs, control: &ServerControl) -> Result<String, Failure
 pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
     catch_signals();
     let config = a.transport.connection()?;
-    let permits = permits(a)?;
+    let mut bounds = KeptPermits::of(a);
+    let permits = bounds.permits(a, AllowList::load)?;
     let (may_put, has_quota) = (permits.put, permits.quota.is_some());
     let open_to_all = permits.clients.is_none();
     let log = Arc::new(Log::new(a.log.as_deref())?);
@@ -210,7 +258,7 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
             // If no thread is available, try again in an hour.
             let _ = spawn(Box::new(move || service.sweep()));
         }
-        daemon::reload(&log, || reload(a, &control));
+        daemon::reload(&log, || reload(a, &mut bounds, &control));
         std::thread::sleep(Duration::from_millis(100));
     }
     daemon::stopping();

@@ -6,9 +6,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, FromArgMatches};
 use narrows_base::SpecError;
 use narrows_options::words::refusal;
-use narrows_peers::settings;
+use narrows_peers::Error;
+use narrows_peers::settings::{self, Setting};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Makes the command line's definition.
@@ -22,11 +23,16 @@ static DEFINITION: OnceLock<Definition> = OnceLock::new();
 ///
 /// # Errors
 /// The file cannot be read, is invalid, or has a key that the subcommand does not have.
-pub fn with_file(
+pub fn with_file(words: Vec<OsString>, definition: Definition) -> Result<Vec<OsString>, Failure> {
+    let _ = DEFINITION.set(definition);
+    with_read(words, definition, settings::load)
+}
+
+fn with_read(
     mut words: Vec<OsString>,
     definition: Definition,
+    read: fn(&Path) -> Result<Vec<Setting>, Error>,
 ) -> Result<Vec<OsString>, Failure> {
-    let _ = DEFINITION.set(definition);
     if !words.iter().any(|word| word.to_string_lossy().starts_with("--config")) {
         return Ok(words);
     }
@@ -45,7 +51,7 @@ pub fn with_file(
     let name = |a: &&Arg| a.get_long().unwrap_or(a.get_id().as_str()).to_string();
     let args: Vec<&Arg> = command.get_arguments().filter(is_setting).collect();
     let mut of_file = Vec::new();
-    for setting in settings::load(file).map_err(|e| Failure::Input(e.at("--config").line))? {
+    for setting in read(file).map_err(|e| Failure::Input(e.at("--config").line))? {
         let Some(arg) = args.iter().find(|a| name(a) == setting.key) else {
             let names: Vec<String> = args.iter().map(name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -75,12 +81,42 @@ pub fn again<T: FromArgMatches>() -> Result<T, Failure> {
     let Some(definition) = DEFINITION.get() else {
         return Err(Failure::Input("the command line is not known yet".into()));
     };
-    let words = with_file(with_negative_values(std::env::args_os()), *definition)?;
+    let words = with_negative_values(std::env::args_os());
+    let words = with_read(words, *definition, settings::reload)?;
     let mut found = definition().try_get_matches_from(words).map_err(refused)?;
     while let Some((_, inner)) = found.remove_subcommand() {
         found = inner;
     }
     T::from_arg_matches(&found).map_err(refused)
+}
+
+/// Settings that a reload changes, but does not remove: a file that was cut off, or has a line in a comment, opens no
+/// door.
+#[derive(Default)]
+pub struct KeptSettings(Vec<&'static str>);
+
+impl KeptSettings {
+    /// The new value, or the one in force if there is none.
+    pub fn or<T: Clone>(
+        &mut self,
+        name: &'static str,
+        new: Option<T>,
+        in_force: &Option<T>,
+    ) -> Option<T> {
+        if new.is_none() && in_force.is_some() {
+            self.0.push(name);
+            return in_force.clone();
+        }
+        new
+    }
+
+    /// For the log, behind what was reloaded.
+    pub fn line(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
+        format!("; only a restart removes {}, which stay in force", self.0.join(", "))
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::log::{Log, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
 use crate::serve::learned;
-use crate::settings;
+use crate::settings::{self, KeptSettings};
 use crate::terminal::{STOP, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
 use crate::transport::{Hints, TransportArgs, address, rate, urls};
@@ -35,7 +35,7 @@ use narrows_tunnel::server::{ServerOptions, TunnelServer};
 use narrows_tunnel::tun::IpNet;
 use narrows_tunnel::tun::near::TunRoute;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Timeout of an attempt over UDP; afterwards TCP is tried.
@@ -292,8 +292,33 @@ fn input(line: &str) -> Failure {
     Failure::Input(line.into())
 }
 
-/// The permissions. Reads the list of clients.
-fn permissions(a: &TunnelServeArgs) -> Result<Permissions, Failure> {
+/// What a reload changes, but does not remove.
+struct KeptLimits {
+    streams: Option<usize>,
+    flows: Option<usize>,
+    openings: Option<u32>,
+    rate: Option<Rate>,
+    nat64: Option<Vec<Nat64Prefix>>,
+}
+
+impl KeptLimits {
+    fn of(a: &TunnelServeArgs) -> KeptLimits {
+        KeptLimits {
+            streams: a.max_streams,
+            flows: a.max_flows,
+            openings: a.max_openings,
+            rate: a.client_limit,
+            nat64: Some(a.nat64.clone()).filter(|prefixes| !prefixes.is_empty()),
+        }
+    }
+}
+
+/// The permissions. Reads the list of clients by `read`.
+fn permissions(
+    a: &TunnelServeArgs,
+    bounds: &KeptLimits,
+    read: fn(&Path) -> Result<AllowList, Error>,
+) -> Result<Permissions, Failure> {
     let Some(clients) = &a.clients else {
         return Err(input(
             "tunnel serve: --clients FILE is missing: the keys of permitted clients, one per line",
@@ -304,34 +329,50 @@ fn permissions(a: &TunnelServeArgs) -> Result<Permissions, Failure> {
             "tunnel serve: --allow TARGET is missing: a target that clients may reach, as in --allow example.org:443",
         ));
     }
-    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
+    let clients = read(clients).map_err(|e| e.at("--clients"))?;
     let default = ClientLimits::default();
     let limits = ClientLimits {
-        streams: a.max_streams.unwrap_or(default.streams),
-        flows: a.max_flows.unwrap_or(default.flows),
-        openings: a.max_openings.unwrap_or(default.openings),
-        rate: a.client_limit,
+        streams: bounds.streams.unwrap_or(default.streams),
+        flows: bounds.flows.unwrap_or(default.flows),
+        openings: bounds.openings.unwrap_or(default.openings),
+        rate: bounds.rate,
         ..default
     };
-    let targets = Targets::new(a.allow.clone()).with_nat64(a.nat64.clone());
+    let targets =
+        Targets::new(a.allow.clone()).with_nat64(bounds.nat64.clone().unwrap_or_default());
     let reverse = ReversePorts::new(a.allow_reverse.clone());
     Ok(Permissions { clients, targets, reverse, limits })
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(before: &TunnelServeArgs, server: &TunnelServer) -> Result<String, Failure> {
+fn reload(
+    before: &TunnelServeArgs,
+    in_force: &mut KeptLimits,
+    server: &TunnelServer,
+) -> Result<String, Failure> {
     let a: TunnelServeArgs = settings::again()?;
-    let new = permissions(&a)?;
+    let mut kept = KeptSettings::default();
+    let of_file = KeptLimits::of(&a);
+    let bounds = KeptLimits {
+        streams: kept.or("max-streams", of_file.streams, &in_force.streams),
+        flows: kept.or("max-flows", of_file.flows, &in_force.flows),
+        openings: kept.or("max-openings", of_file.openings, &in_force.openings),
+        rate: kept.or("client-limit", of_file.rate, &in_force.rate),
+        nat64: kept.or("nat64", of_file.nat64, &in_force.nat64),
+    };
+    let new = permissions(&a, &bounds, AllowList::reload)?;
     let keys = new.clients.len();
     server.set_permissions(new)?;
+    *in_force = bounds;
     let is_bound = (&a.listen, &a.tun) == (&before.listen, &before.tun);
     let bound = if is_bound { "" } else { "; listen and tun change only by a restart" };
-    Ok(format!("{keys} clients, {} targets{bound}", a.allow.len()))
+    Ok(format!("{keys} clients, {} targets{}{bound}", a.allow.len(), kept.line()))
 }
 
 fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
     catch_signals();
-    let permissions = permissions(a)?;
+    let mut bounds = KeptLimits::of(a);
+    let permissions = permissions(a, &bounds, AllowList::load)?;
     let config = a.transport.connection()?;
     let listen = address("--listen", a.listen.as_deref().unwrap_or("127.0.0.1:47471"))?;
     let log = Arc::new(Log::of_known(a.log.as_deref())?);
@@ -370,7 +411,7 @@ fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
     };
     let lines = log.clone();
     let warn = move |line: &str| lines.line(LogLevel::Warning, "allow", line);
-    let look = |server: &TunnelServer| daemon::reload(&log, || reload(a, server));
+    let look = |server: &TunnelServer| daemon::reload(&log, || reload(a, &mut bounds, server));
     let done = blocking::serve(listen, options, ready, warn, look, &STOP);
     daemon::stopping();
     recording.finish(done.map_err(Failure::from))

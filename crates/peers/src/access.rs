@@ -8,6 +8,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+const EMPTY: &str = "the list has no key, so no client could connect";
+
 /// Keys of the clients that a server admits.
 #[derive(Clone, Default, Debug)]
 pub struct AllowList {
@@ -24,6 +26,21 @@ impl AllowList {
         let what = path.display().to_string();
         let text = text_file::read(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
         AllowList::read(&text).map_err(|e| e.at(&what))
+    }
+
+    /// Reads such a file again, in a program that has read it before: it may be changing at this moment.
+    ///
+    /// # Errors
+    /// As [`AllowList::load`], or no key is left.
+    pub fn reload(path: &Path) -> Result<AllowList, Error> {
+        let what = path.display().to_string();
+        let text =
+            text_file::read_settled(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
+        let list = AllowList::read(&text).map_err(|e| e.at(&what))?;
+        if list.is_empty() {
+            return Err(Error::new(ErrorKind::Input, EMPTY).at(&what));
+        }
+        Ok(list)
     }
 
     /// Reads the text of such a file, see [`AllowList::load`].
@@ -61,8 +78,7 @@ impl AllowList {
     /// The list is empty.
     pub fn not_empty(&self) -> Result<(), Error> {
         if self.is_empty() {
-            let line = "--clients: the list has no key, so no client could connect";
-            return Err(Error::new(ErrorKind::Input, line));
+            return Err(Error::new(ErrorKind::Input, EMPTY).at("--clients"));
         }
         Ok(())
     }

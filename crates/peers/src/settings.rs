@@ -27,6 +27,21 @@ pub fn load(path: &Path) -> Result<Vec<Setting>, Error> {
     read(&text).map_err(|e| e.at(&what))
 }
 
+/// Reads such a file again, in a program that has read it before: it may be changing at this moment.
+///
+/// # Errors
+/// As [`load`], or it has no setting.
+pub fn reload(path: &Path) -> Result<Vec<Setting>, Error> {
+    let what = shown(&path.display().to_string());
+    let text =
+        text_file::read_settled(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
+    let settings = read(&text).map_err(|e| e.at(&what))?;
+    if settings.is_empty() {
+        return Err(Error::new(ErrorKind::Input, "the file has no setting").at(&what));
+    }
+    Ok(settings)
+}
+
 fn read(text: &str) -> Result<Vec<Setting>, Error> {
     let line = |at: usize| 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
     let bad = |at: usize, why: &str| {

@@ -4,23 +4,59 @@
 use crate::trusted_file;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
 
 /// Limit for a file of one key or one table: 1 MB.
 pub const SHORT: u64 = 1_000_000;
 /// Limit for a file with a line per peer: 10 MB, more than a hundred thousand keys.
 pub const LIST: u64 = 10_000_000;
 
+/// Time between two reads of a file that another program may be writing: a hundred writes of a script.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Most reads of such a file.
+const READS: usize = 10;
+
 /// Reads a text file of at most `max` bytes.
 ///
 /// # Errors
 /// The disk's; `InvalidData` for a longer file, one that is not UTF-8, and one that another user can change.
 pub fn read(path: &Path, max: u64) -> io::Result<String> {
+    Ok(read_stamped(path, max)?.1)
+}
+
+/// Reads a text file that another program may be writing: until it has text, and the next read, 100 ms later, has the
+/// same.
+///
+/// # Errors
+/// As [`read`]; `InvalidData` for a file that changes for a second.
+pub fn read_settled(path: &Path, max: u64) -> io::Result<String> {
+    let mut last = read_stamped(path, max)?;
+    for _ in 1..READS {
+        sleep(PAUSE);
+        let next = read_stamped(path, max)?;
+        let is_settled = next == last && !next.1.trim().is_empty();
+        last = next;
+        if is_settled {
+            return Ok(last.1);
+        }
+    }
+    if last.1.trim().is_empty() {
+        return Ok(last.1);
+    }
+    Err(refused("is being written; write a file beside it and rename that (mv)"))
+}
+
+fn read_stamped(path: &Path, max: u64) -> io::Result<(Option<SystemTime>, String)> {
     let mut bytes = Vec::new();
-    trusted_file::open(path)?.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    let file = trusted_file::open(path)?;
+    (&file).take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
         return Err(refused(format!("is longer than {} MB", max / 1_000_000)));
     }
-    String::from_utf8(bytes).map_err(|_| refused("is not text (UTF-8)"))
+    let written = file.metadata()?.modified().ok();
+    let text = String::from_utf8(bytes).map_err(|_| refused("is not text (UTF-8)"))?;
+    Ok((written, text))
 }
 
 /// The file is not accepted.

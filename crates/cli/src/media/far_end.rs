@@ -43,6 +43,14 @@ impl ClientList {
         clients.not_empty()?;
         Ok(clients)
     }
+
+    /// The keys that the file has now.
+    ///
+    /// # Errors
+    /// As [`ClientList::load`].
+    pub fn reload(&self) -> Result<AllowList, Failure> {
+        Ok(AllowList::reload(&self.0).map_err(|e| e.at("--clients"))?)
+    }
 }
 
 /// Words of a command for messages about the other end.

@@ -5,6 +5,8 @@ mod command;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod link;
+#[cfg(unix)]
+mod lists;
 mod live;
 mod media;
 mod media_ffmpeg;

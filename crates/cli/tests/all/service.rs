@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A command that has printed a line with `until`; its log is the file `log` in its home.
-fn start(home: &Path, args: &[&str], until: &str) -> (Process, String) {
+pub(crate) fn start(home: &Path, args: &[&str], until: &str) -> (Process, String) {
     let mut child = narrows(home)
         .args(args)
         .args(["--log", "log"])
@@ -24,12 +24,12 @@ fn start(home: &Path, args: &[&str], until: &str) -> (Process, String) {
     (Process(child), line.trim().into())
 }
 
-fn key(home: &Path) -> String {
+pub(crate) fn key(home: &Path) -> String {
     String::from_utf8(run(home, &["key"]).stdout).unwrap()
 }
 
 /// Sends SIGHUP and waits for one more line of the log with this text.
-fn reload(server: &Process, home: &Path, text: &str) {
+pub(crate) fn reload(server: &Process, home: &Path, text: &str) {
     let log = || std::fs::read_to_string(home.join("log")).unwrap_or_default();
     let before = log().matches(text).count();
     server.signal("HUP");
@@ -39,12 +39,12 @@ fn reload(server: &Process, home: &Path, text: &str) {
 }
 
 /// Exit code after SIGTERM.
-fn terminate(mut server: Process) -> Option<i32> {
+pub(crate) fn terminate(mut server: Process) -> Option<i32> {
     server.signal("TERM");
     server.wait().unwrap().code()
 }
 
-fn echo() -> u16 {
+pub(crate) fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -58,12 +58,12 @@ fn echo() -> u16 {
     port
 }
 
-fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
+pub(crate) fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
     tcp.write_all(b"1234")?;
     tcp.read_exact(&mut [0; 4])
 }
 
-fn homes() -> [TempDir; 3] {
+pub(crate) fn homes() -> [TempDir; 3] {
     std::array::from_fn(|_| tempfile::tempdir().unwrap())
 }
 
@@ -185,7 +185,7 @@ fn a_clients_rate_holds_over_both_transports_and_is_reloaded() {
     let mut slow = Process(get(&url, "c"));
     std::thread::sleep(Duration::from_millis(500));
     assert!(slow.try_wait().unwrap().is_none(), "it has the former rate");
-    write("serve.toml", "dir = 'dir'\nclients = 'clients'\n");
+    write("serve.toml", "dir = 'dir'\nclients = 'clients'\nclient-limit = '1Gbit/s'\n");
     reload(&server, far.path(), "reloaded: 1 clients");
     let mut now = Process(get(&url, "d"));
     assert!(now.wait().unwrap().success());
