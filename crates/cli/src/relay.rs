@@ -16,7 +16,8 @@ use narrows_link::LinkConfig;
 use narrows_live::link::LiveLinkTap;
 use narrows_live::metrics::link::LinkMetrics;
 use narrows_net::relay::{
-    DirectionStats, MissedDatagram, Relay, RelayObserver, RelayStats, RelayTap, RelayedDatagram,
+    DirectionStats, MAX_CLIENTS, MissedDatagram, Relay, RelayObserver, RelayStats, RelayTap,
+    RelayedDatagram,
 };
 use narrows_options::values::{seed, time};
 use narrows_scenario::BottleneckLink;
@@ -26,6 +27,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+/// Least time between two lines about clients that gave way.
+const NOTE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
 
 #[derive(Args)]
 pub struct RelayArgs {
@@ -199,6 +203,7 @@ fn watch(relay: &Relay, duration: Option<Duration>) {
     }
     let begun = Instant::now();
     let mut last = (begun, relay.stats());
+    let mut noted: Option<(Instant, u64)> = None;
     while !STOP.load(Ordering::SeqCst)
         && duration.is_none_or(|d| begun.elapsed().as_secs_f64() < d.as_secs_f64())
     {
@@ -206,6 +211,12 @@ fn watch(relay: &Relay, duration: Option<Duration>) {
         let seconds = last.0.elapsed().as_secs_f64();
         if seconds >= 1.0 {
             let now = relay.stats();
+            let before = noted.map_or(0, |(_, clients)| clients);
+            let is_due = noted.is_none_or(|(at, _)| at.elapsed() >= NOTE_INTERVAL);
+            if now.clients_replaced > before && is_due {
+                bar.suspend(|| note(&replaced(now.clients_replaced - before)));
+                noted = Some((Instant::now(), now.clients_replaced));
+            }
             let rate = |now: &DirectionStats, before: &DirectionStats| {
                 (now.delivered_bytes - before.delivered_bytes) as f64 * 8e-6 / seconds
             };
@@ -241,6 +252,9 @@ fn table(s: &RelayStats) -> String {
     }
     out.truncate(out.trim_end().len());
     out += &too_large([&s.there, &s.back]);
+    if s.clients_replaced > 0 {
+        out += &format!("\n{}", replaced(s.clients_replaced));
+    }
     let late = s.lateness;
     out += &format!(
         "\nThe relay itself was late by {:.3} ms on average, {:.3} ms for one in a hundred,\n{:.1} ms at worst.",
@@ -249,6 +263,13 @@ fn table(s: &RelayStats) -> String {
         late.max_s * 1e3
     );
     out
+}
+
+/// A line about clients that gave way.
+fn replaced(clients: u64) -> String {
+    format!(
+        "More than {MAX_CLIENTS} clients: {clients} without an answer, or the longest idle, gave way to new ones."
+    )
 }
 
 /// A line about packets above the MTU, if there were any: forward, reverse.
@@ -272,7 +293,8 @@ pub fn json(s: &RelayStats) -> Value {
     json!({
         "there": direction(&s.there), "back": direction(&s.back),
         "late_mean_s": s.lateness.mean_s, "late_p99_s": s.lateness.p99_s,
-        "late_max_s": s.lateness.max_s, "clients": s.clients_seen, "errors": s.errors,
+        "late_max_s": s.lateness.max_s, "clients": s.clients_seen, "clients_replaced": s.clients_replaced,
+        "refused": s.refused, "errors": s.errors,
     })
 }
 

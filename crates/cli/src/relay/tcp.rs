@@ -2,7 +2,7 @@
 //! a tunnel in this process.
 
 use crate::failure::Failure;
-use crate::terminal::note;
+use crate::log::{Log, LogLevel};
 use crate::transport::{Hints, TransportArgs};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
@@ -80,6 +80,8 @@ impl TcpEnds {
             stop: Arc::default(),
             threads: Vec::new(),
         };
+        // A line for each refused connection would fill the error stream.
+        let log = Log::new(None)?;
         let options = ServerOptions {
             identity: server,
             permissions,
@@ -89,9 +91,9 @@ impl TcpEnds {
             learned: None,
             tap: None,
             lookup: dial::system(),
-            log: Box::new(|event| {
-                if event.is_warning {
-                    event.line.iter().for_each(|line| note(line));
+            log: Box::new(move |event| {
+                if let Some(line) = event.line.as_ref().filter(|_| event.is_warning) {
+                    log.line(LogLevel::Warning, "", line);
                 }
             }),
         };

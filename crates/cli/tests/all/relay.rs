@@ -2,7 +2,7 @@
 
 use crate::process::{Process, narrows, run};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 
 /// Each connection's bytes come back in order and whole, and both directions of the link lost packets of them.
@@ -55,6 +55,30 @@ fn tcp_connections_cross_a_lossy_link_whole() {
     for direction in ["there", "back"] {
         assert!(counters[direction]["lost"].as_u64().unwrap() > 10, "{counters}");
     }
+}
+
+#[test]
+fn relay_with_more_clients_than_places_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap().to_string();
+    let args = ["relay", "--listen", "127.0.0.1:0", "--to", &to, "--link", "geo", "--json"];
+    let mut command = narrows(home.path());
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut relay = Process(command.spawn().unwrap());
+    let mut lines = BufReader::new(relay.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.next().unwrap();
+    let at = line.split(' ').find(|word| word.starts_with("127.0.0.1:")).expect(&line);
+    for _ in 0..600 {
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", at).unwrap();
+    }
+    let line = lines.find(|line| line.contains("gave way")).unwrap();
+    assert!(line.contains("More than 512 clients"), "{line}");
+    relay.interrupt();
+    let mut text = String::new();
+    relay.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let counters: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(counters["clients_replaced"].as_u64().unwrap() > 0, "{counters}");
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl MetricSource for LinkMetrics {
                 }
             }
         }
+        let help = "Clients of a relay that gave way to new ones.";
+        let mut replaced = text.family("link_replaced_clients", MetricKind::Counter, help);
+        for (link, (stats, _)) in &all {
+            replaced.sample(&[("link", link)], stats.clients_replaced as f64);
+        }
         let mut waiting =
             text.family("link_queue_packets", MetricKind::Gauge, "Packets in the queue.");
         for (link, (_, [forward, reverse])) in &all {

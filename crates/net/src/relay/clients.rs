@@ -1,8 +1,14 @@
 //! The clients of a relay: each client's address, and its own socket towards B.
+//!
+//! Addresses may be forged, so a newcomer always gets a place. If all are taken, one client gives way: of those that B
+//! never answered the oldest, of the network with most of them; else the one that was idle for longest. A network that
+//! holds more than half of all places frees one of its own.
 
 use super::datagrams::LossNumbers;
 use crate::socket::Socket;
 use narrows_base::{Duration, Time};
+use narrows_transport::endpoint::share::{CountedClient, Holder, gives_way};
+use narrows_transport::endpoint::source::ClientNetwork;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,6 +21,8 @@ pub(super) struct RelayClient {
     pub socket: Socket,
     pub there: LossNumbers,
     pub back: LossNumbers,
+    /// Whether a datagram of B arrived for it.
+    is_answered: bool,
     last_received: Time,
 }
 
@@ -26,6 +34,8 @@ pub(super) struct RelayClients {
     seen: u32,
     most: usize,
     idle: Duration,
+    /// Clients that gave way to newcomers.
+    replaced: u64,
     /// Errors of sockets that have been closed.
     errors: u64,
 }
@@ -39,11 +49,12 @@ impl RelayClients {
             seen: 0,
             most,
             idle,
+            replaced: 0,
             errors: 0,
         }
     }
 
-    /// The client at this address, created if necessary; `None` if the limit is reached.
+    /// The client at this address, created if necessary; `None` if the system has no socket for it.
     pub fn from(
         &mut self,
         now: Time,
@@ -63,31 +74,63 @@ impl RelayClients {
     fn add(&mut self, now: Time, address: SocketAddr, to: SocketAddr, seed: u64) -> Option<u32> {
         if self.list.len() >= self.most {
             self.forget(now);
-            if self.list.len() >= self.most {
-                return None;
-            }
+        }
+        if self.list.len() >= self.most {
+            let number = self.gives_way(address.ip())?;
+            self.remove(number);
+            self.replaced += 1;
         }
         let socket = towards(to).ok()?;
         let number = self.seen;
         self.seen = self.seen.checked_add(1)?;
-        let (there, back) = (LossNumbers::there(seed, number), LossNumbers::back(seed, number));
-        self.list.insert(number, RelayClient { address, socket, there, back, last_received: now });
+        let client = RelayClient {
+            address,
+            socket,
+            there: LossNumbers::there(seed, number),
+            back: LossNumbers::back(seed, number),
+            is_answered: false,
+            last_received: now,
+        };
+        self.list.insert(number, client);
         self.numbers.insert(address, number);
         Some(number)
     }
 
+    /// The client that gives way to a newcomer from this address.
+    fn gives_way(&self, newcomer: IpAddr) -> Option<u32> {
+        let newcomer = counted(newcomer);
+        let network = newcomer.source.widest();
+        let is_own = |client: &RelayClient| counted(client.address.ip()).source.widest() == network;
+        let is_largest = self.iter().filter(|client| is_own(client)).count() > self.most / 2;
+        let candidates = || self.list.iter().filter(|(_, client)| !is_largest || is_own(client));
+        let unanswered = candidates().filter(|(_, client)| !client.is_answered);
+        let holders = unanswered.map(|(number, client)| Holder {
+            client: counted(client.address.ip()),
+            moved: (0, 0),
+            is_new: false,
+            since: Time::from_nanos(u64::from(*number)),
+            place: *number,
+        });
+        let idle_longest = || {
+            candidates().min_by_key(|(_, client)| client.last_received).map(|(number, _)| *number)
+        };
+        gives_way(holders.collect(), &newcomer).or_else(idle_longest)
+    }
+
+    fn remove(&mut self, number: u32) {
+        if let Some(client) = self.list.remove(&number) {
+            self.errors += client.socket.errors();
+            self.numbers.remove(&client.address);
+        }
+    }
+
     /// Removes idle clients.
     pub fn forget(&mut self, now: Time) {
-        let (idle, errors) = (self.idle, &mut self.errors);
-        self.list.retain(|_, c| {
-            let keep = now.since(c.last_received) < idle;
-            if !keep {
-                *errors += c.socket.errors();
-            }
-            keep
-        });
-        let list = &self.list;
-        self.numbers.retain(|_, n| list.contains_key(n));
+        let is_idle = |client: &RelayClient| now.since(client.last_received) >= self.idle;
+        let idle = self.list.iter().filter(|(_, client)| is_idle(client));
+        for number in idle.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.remove(number);
+        }
     }
 
     pub fn get(&self, number: u32) -> Option<&RelayClient> {
@@ -105,6 +148,9 @@ impl RelayClients {
     pub fn seen(&self) -> u32 {
         self.seen
     }
+    pub fn replaced(&self) -> u64 {
+        self.replaced
+    }
     pub fn errors(&self) -> u64 {
         self.errors + self.list.values().map(|c| c.socket.errors()).sum::<u64>()
     }
@@ -112,9 +158,15 @@ impl RelayClients {
 
 impl RelayClient {
     /// Records that B sent a datagram to this client.
-    pub fn hear(&mut self, now: Time) {
+    pub fn on_answer(&mut self, now: Time) {
+        self.is_answered = true;
         self.last_received = now;
     }
+}
+
+/// A client as it is counted for its network.
+fn counted(address: IpAddr) -> CountedClient {
+    CountedClient { source: ClientNetwork::of(address), key: [0; 32], is_listed: false }
 }
 
 /// A socket on any port, of the address family of `to`.
@@ -127,3 +179,7 @@ pub(super) fn towards(to: SocketAddr) -> io::Result<Socket> {
     };
     Socket::bind(SocketAddr::new(any, 0))
 }
+
+#[cfg(test)]
+#[path = "clients_tests.rs"]
+mod tests;

@@ -40,8 +40,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Most clients at once; each needs a socket.
-const MAX_CLIENTS: usize = 512;
+/// Most clients at once; each needs a socket. Beyond, one gives way to each newcomer.
+pub const MAX_CLIENTS: usize = 512;
 /// A client without a datagram in either direction for this time is removed.
 const IDLE: Duration = Duration::from_secs(300);
 

@@ -58,6 +58,7 @@ impl Runner {
             }
             for (number, client) in self.clients.iter_mut() {
                 let mut emptied = false;
+                let mut is_answered = false;
                 for _ in 0..BATCHES {
                     if client.socket.receive(&mut batch) == 0 {
                         emptied = true;
@@ -68,6 +69,7 @@ impl Runner {
                     batch.each(&self.clock, true, |came| {
                         // Ignore datagrams that are not from B.
                         if came.from == to {
+                            is_answered = true;
                             if let Some(watch) = watch {
                                 watch.passed(&arrived(&came, RelaySide::Server, local, number));
                             }
@@ -75,7 +77,9 @@ impl Runner {
                             back.accept(arriving(&came, number, random_key));
                         }
                     });
-                    client.hear(now);
+                }
+                if is_answered {
+                    client.on_answer(now);
                 }
                 all_back &= emptied;
             }
@@ -190,6 +194,7 @@ impl Runner {
         }
         counts.stats.clients = self.clients.len();
         counts.stats.clients_seen = self.clients.seen();
+        counts.stats.clients_replaced = self.clients.replaced();
         counts.stats.errors = self.clients.errors() + self.front.errors();
     }
 

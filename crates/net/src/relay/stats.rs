@@ -86,7 +86,9 @@ pub struct RelayStats {
     pub clients: usize,
     /// Number of clients so far.
     pub clients_seen: u32,
-    /// Datagrams of clients beyond the limit.
+    /// Clients that gave way to newcomers, since all places were taken.
+    pub clients_replaced: u64,
+    /// Datagrams of newcomers for which the system had no socket.
     pub refused: u64,
     /// Failed sends and receives, including ICMP errors.
     pub errors: u64,

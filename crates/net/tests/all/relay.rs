@@ -153,6 +153,64 @@ fn nothing_arrives_before_its_delay_and_clients_get_their_own_answers() {
     assert!(stats.lateness.mean_s >= 0.0 && stats.lateness.max_s >= stats.lateness.mean_s);
 }
 
+/// More clients than places, none of them answered: a newcomer gets its answer, and a client with one keeps its place.
+#[test]
+fn relay_flooded_by_clients_serves_newcomer_and_answered_client() {
+    let clock = Clock::new();
+    let b = Socket::bind(local()).unwrap();
+    let relay = Relay::bind(local(), b.local(), &mbit(100, 0), &mbit(100, 0), 1).unwrap();
+    let at = relay.local_addr();
+    let mut came = Vec::new();
+    let mut ask = |client: &Socket, question: &[u8]| {
+        assert_eq!(client.send(at, question, question.len(), 0), SendResult::Gone);
+        let mut answers = Vec::new();
+        until("an answer", || {
+            collect(&b, &clock, &mut came);
+            for (bytes, from, _) in came.drain(..).filter(|c| c.0 == question) {
+                b.send(from, &bytes, bytes.len(), 0);
+                answers.push(from);
+            }
+            let mut back = Vec::new();
+            collect(client, &clock, &mut back);
+            !back.is_empty()
+        });
+        answers[0]
+    };
+    let answered = Socket::bind(local()).unwrap();
+    let place = ask(&answered, b"first");
+    for _ in 0..600 {
+        std::net::UdpSocket::bind(local()).unwrap().send_to(b"x", at).unwrap();
+    }
+    ask(&Socket::bind(local()).unwrap(), b"newcomer");
+    assert_eq!(ask(&answered, b"second"), place);
+    let stats = relay.stop();
+    assert!(stats.clients <= 512 && stats.clients_replaced > 0, "{stats:?}");
+}
+
+#[test]
+fn relay_drops_datagrams_of_others_than_its_server() {
+    let clock = Clock::new();
+    let b = Socket::bind(local()).unwrap();
+    let relay = Relay::bind(local(), b.local(), &mbit(100, 0), &mbit(100, 0), 1).unwrap();
+    let client = Socket::bind(local()).unwrap();
+    client.send(relay.local_addr(), b"question", 8, 0);
+    let mut at_b = Vec::new();
+    until("at B", || {
+        collect(&b, &clock, &mut at_b);
+        !at_b.is_empty()
+    });
+    let place = at_b[0].1;
+    Socket::bind(local()).unwrap().send(place, b"forged", 6, 0);
+    b.send(place, b"answer", 6, 0);
+    let mut back = Vec::new();
+    until("the answer", || {
+        collect(&client, &clock, &mut back);
+        !back.is_empty()
+    });
+    assert_eq!(back[0].0, b"answer");
+    assert_eq!(relay.stop().back.offered_packets, 1);
+}
+
 #[test]
 fn datagrams_of_any_size_pass_and_nobody_at_b_is_survived() {
     let clock = Clock::new();
