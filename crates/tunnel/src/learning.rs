@@ -16,8 +16,6 @@ pub struct Lesson {
     connection: Connection,
     learned: Arc<LearnedPaths>,
     place: String,
-    /// The client, at a server. If a client's address has changed, its path is not stored.
-    client: Option<PublicKey>,
     delivered: Mutex<Delivered>,
 }
 
@@ -32,7 +30,7 @@ impl Lesson {
             let _ = connection.reconfigure(&known.path, HintSource::Stored);
         }
         let (connection, delivered) = (connection.clone(), Mutex::default());
-        let lesson = Lesson { connection, learned, place, client: None, delivered };
+        let lesson = Lesson { connection, learned, place, delivered };
         lesson.measure();
         lesson
     }
@@ -44,7 +42,7 @@ impl Lesson {
         key: PublicKey,
     ) -> Option<Lesson> {
         let place = client(&key, connection.remote()?.ip());
-        Some(Lesson { client: Some(key), ..Lesson::begin(connection, learned, place) })
+        Some(Lesson::begin(connection, learned, place))
     }
 
     /// Call this several times a second.
@@ -59,14 +57,8 @@ impl Lesson {
     pub fn keep(&self) {
         self.measure();
         let delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let moved = self.client.is_some_and(|key| {
-            let now = self.connection.remote().map(|remote| client(&key, remote.ip()));
-            now.is_none_or(|now| now != self.place)
-        });
-        if !moved {
-            let found = MeasuredPath::verified(&self.connection.learned(), &delivered);
-            let retreated = self.connection.stats().counters.retreats > 0;
-            let _ = self.learned.end(&self.place, found, retreated);
-        }
+        let found = MeasuredPath::verified(&self.connection.learned(), &delivered);
+        let retreated = self.connection.stats().counters.retreats > 0;
+        let _ = self.learned.end(&self.place, found, retreated);
     }
 }

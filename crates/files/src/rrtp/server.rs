@@ -337,16 +337,11 @@ pub(crate) fn remember(connection: &Connection, learned: &LearnedPaths, place: &
 /// Stores the measurements of an ended connection, as far as the delivered bytes confirm them.
 fn keep(measured: &MeasuredConnection, learned: Arc<LearnedPaths>, place: &str) {
     let (connection, delivered) = (&measured.connection, measured.delivered.borrow());
-    // A client that migrated was on two paths.
-    let moved = connection.remote().zip(connection.peer_key());
-    let here = moved.is_some_and(|(a, key)| client(&key, a.ip()) == place);
     let found = MeasuredPath::verified(&connection.learned(), &delivered);
-    if here {
-        let place = place.to_string();
-        let retreated = connection.stats().counters.retreats > 0;
-        // Another thread waits for the disk. If the disk fails, the next connection begins without hints.
-        let _ = std::thread::Builder::new().spawn(move || learned.end(&place, found, retreated));
-    }
+    let place = place.to_string();
+    let retreated = connection.stats().counters.retreats > 0;
+    // Another thread waits for the disk. If the disk fails, the next connection begins without hints.
+    let _ = std::thread::Builder::new().spawn(move || learned.end(&place, found, retreated));
 }
 
 struct Remote {

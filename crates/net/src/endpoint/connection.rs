@@ -245,7 +245,7 @@ impl Connection {
     }
 
     /// Measurements of the path, as hints for the next connection to the same peer. Also available after the
-    /// connection's end.
+    /// connection's end. Empty if an end's IP address ever changed.
     pub fn learned(&self) -> PathHints {
         self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();

@@ -142,6 +142,9 @@ impl Connection {
     ///   of a second or in a round trip, independently of the times in reports.
     /// - RTT: the smallest.
     /// - Loss rate: among packets that directly follow one with a short queueing delay. Absent below 200 such packets.
+    ///
+    /// None of them if an end's IP address ever changed: the address that the connection has now may be another one
+    /// than that of the measurements.
     pub fn learned(&self) -> PathHints {
         self.path.learned()
     }

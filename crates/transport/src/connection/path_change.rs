@@ -42,6 +42,7 @@ impl Connection {
         if before.ip() == self.path.address.remote().ip() {
             return;
         }
+        self.path.changes.on_moved();
         self.path.mtu.restart(now);
         if self.renew_path(now, self.receiver.next_number()) {
             self.path.changes.on_found();

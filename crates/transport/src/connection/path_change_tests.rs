@@ -4,6 +4,7 @@ use super::pair_tests::{Net, Pair, config};
 use super::{Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::{Read, Side};
 use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::PathHints;
 use std::collections::BTreeMap;
 
 /// The server sends to the client at the highest permitted rate.
@@ -98,6 +99,24 @@ fn another_address_gets_an_initial_window_and_another_port_goes_on() {
             } else {
                 assert!(after.min_rtt < Duration::from_millis(50), "{protocol}: {after:?}");
             }
+        }
+    }
+}
+
+/// Measurements between two visits of an address belong to another path, whether or not the congestion state was reset.
+#[test]
+fn measurements_of_connection_that_moved_are_not_learned() {
+    for seconds_elsewhere in [0.2, 4.0] {
+        let mut download = Download::new("rrtp", Net::good());
+        let home = download.pair.client_at.to_string();
+        download.run_for(2.0);
+        assert!(download.pair.server.learned().rate.is_some());
+        download.moves(ELSEWHERE);
+        download.run_for(seconds_elsewhere);
+        download.moves(&home);
+        download.run_for(4.0);
+        for end in [&download.pair.server, &download.pair.client] {
+            assert_eq!(end.learned(), PathHints::default(), "{seconds_elsewhere} s elsewhere");
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct PathChanges {
     must_say: bool,
     /// Changes announced by the peer.
     peers: u64,
+    /// Whether the peer ever had another address, even if the congestion state was kept.
+    has_moved: bool,
     /// Time of the last reset.
     last: Option<Time>,
 }
@@ -24,6 +26,14 @@ impl PathChanges {
     /// This end found a change. NEW_PATH announces it.
     pub fn on_found(&mut self) {
         (self.found, self.must_say) = (self.found + 1, true);
+    }
+    /// The peer's address changed.
+    pub fn on_moved(&mut self) {
+        self.has_moved = true;
+    }
+    /// Whether all packets had one address of the peer and, as far as the peer announced, one of this end.
+    pub fn is_one_path(&self) -> bool {
+        !self.has_moved && self.peers == 0
     }
     /// The peer announced `times` changes. Returns whether the last is new.
     pub fn on_announced(&mut self, times: u64) -> bool {

@@ -268,6 +268,9 @@ impl Path {
     }
     /// Path hints for the next connection to the same peer.
     pub fn learned(&self) -> PathHints {
+        if !self.changes.is_one_path() {
+            return PathHints::default();
+        }
         let min = self.sender.rtt().min();
         let (lost, hints) = self.sender.losses_at_short_queue();
         PathHints {
