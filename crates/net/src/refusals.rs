@@ -1,7 +1,7 @@
 //! ICMP reports that no socket receives at an address ("port unreachable"). Only Linux has them (`IP_RECVERR`, ip(7)).
 //!
 //! They are enabled only while an attempt to connect is pending. Each report makes one send or receive fail. Any
-//! machine that sees or guesses a port can forge them.
+//! machine that guesses the addresses and ports can forge them, but not the payload that they quote.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Maximum reports per call. While more are queued, the socket counts as readable.
 #[cfg(target_os = "linux")]
 const MAX_READ: usize = 64;
+
+/// Bytes of the refused datagram's payload that are kept: enough for a handshake packet's nonce.
+const QUOTED: usize = 64;
+
+/// A datagram that was refused, as the report describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedDatagram {
+    /// Its destination.
+    pub to: SocketAddr,
+    /// The first bytes of its payload, as far as the report quotes them.
+    pub quoted: Vec<u8>,
+}
 
 /// Reports on the datagrams of one socket.
 #[derive(Debug, Default)]
@@ -33,8 +45,8 @@ impl Refusals {
         let _ = io;
     }
 
-    /// Reads the queued reports; returns the destination of each refused datagram.
-    pub fn read(&self, io: &UdpSocket) -> Vec<SocketAddr> {
+    /// Reads the queued reports.
+    pub fn read(&self, io: &UdpSocket) -> Vec<RefusedDatagram> {
         let mut all = Vec::new();
         #[cfg(target_os = "linux")]
         if self.is_watched.load(Ordering::Acquire) {
@@ -51,12 +63,13 @@ impl Refusals {
 
 /// Reads a report; `None` if the queue is empty. `Some(None)` is a report of another error.
 #[cfg(target_os = "linux")]
-fn read_one(io: &UdpSocket) -> Option<Option<SocketAddr>> {
+fn read_one(io: &UdpSocket) -> Option<Option<RefusedDatagram>> {
     use nix::errno::Errno;
     use nix::sys::socket::{ControlMessageOwned as Cmsg, MsgFlags, SockaddrStorage, recvmsg};
     use std::os::fd::AsRawFd as _;
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-    let (mut bytes, mut space) = ([0; 1], [0; 512]);
+    let mut bytes = [0; QUOTED];
+    let mut space = [0; 512];
     let mut parts = [std::io::IoSliceMut::new(&mut bytes)];
     let message = recvmsg::<SockaddrStorage>(io.as_raw_fd(), &mut parts, Some(&mut space), flags);
     let message = message.ok()?;
@@ -68,9 +81,11 @@ fn read_one(io: &UdpSocket) -> Option<Option<SocketAddr>> {
             _ => false,
         })
     });
+    let length = message.bytes;
     let to = message.address.filter(|_| is_refusal).and_then(|to| {
         let four = to.as_sockaddr_in().map(|to| SocketAddr::V4((*to).into()));
         four.or_else(|| to.as_sockaddr_in6().map(|to| SocketAddr::V6((*to).into())))
     });
-    Some(to)
+    let quoted = bytes.get(..length).unwrap_or_default().to_vec();
+    Some(to.map(|to| RefusedDatagram { to, quoted }))
 }

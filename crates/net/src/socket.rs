@@ -2,6 +2,7 @@
 
 use crate::clock::{self, Clock};
 use crate::refusals::Refusals;
+pub use crate::refusals::RefusedDatagram;
 use narrows_base::Time;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket as Raw, Type};
@@ -150,9 +151,10 @@ impl Socket {
         self.refusals.watch(&self.io, is_wanted);
     }
 
-    /// Destinations of refused datagrams, one for each report since the last call.
-    pub fn refused(&self) -> Vec<SocketAddr> {
-        self.refusals.read(&self.io).into_iter().map(plain).collect()
+    /// The refused datagrams, one for each report since the last call.
+    pub fn refused(&self) -> Vec<RefusedDatagram> {
+        let all = self.refusals.read(&self.io).into_iter();
+        all.map(|refused| RefusedDatagram { to: plain(refused.to), ..refused }).collect()
     }
 
     /// Receives the available datagrams, at most a batch; returns the number of filled buffers of

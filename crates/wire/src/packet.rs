@@ -223,6 +223,19 @@ impl<'a> ParsedPacket<'a> {
     }
 }
 
+/// The nonce in the first bytes of a client's SYN, START or EARLY-START, as an ICMP error quotes them.
+pub fn quoted_nonce(start: &[u8]) -> Option<Nonce> {
+    let mut source = ByteReader::new(start);
+    let first = source.byte().ok()?;
+    source.u32().ok()?;
+    match first {
+        SYN => {}
+        START | EARLY_START => _ = source.byte().ok()?,
+        _ => return None,
+    }
+    source.array().ok()
+}
+
 /// Reads the fields after the version, with a Noise message of `noise` bytes.
 fn start<'a>(
     datagram: &'a [u8],

@@ -3,7 +3,7 @@
 
 use super::buffers::{DatagramOutbox, RECEIVED, TurnBuffers};
 use super::shared::{Core, EndpointShared};
-use crate::socket::{SendResult, Socket};
+use crate::socket::{RefusedDatagram, SendResult, Socket};
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
 use std::task::Waker;
@@ -78,10 +78,10 @@ impl TurnBuffers {
             }
             core.endpoint.receive(*latest, came.from, came.ecn, came.bytes);
         });
-        for address in self.socket.refused() {
-            core.endpoint.on_refused(address);
-        }
         self.latest = shared.clock.now().max(self.latest);
+        for RefusedDatagram { to, quoted } in self.socket.refused() {
+            core.endpoint.on_refused(self.latest, to, &quoted);
+        }
         if core.endpoint.next_timeout() <= self.latest {
             core.endpoint.on_timeout(self.latest);
         }

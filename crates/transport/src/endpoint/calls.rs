@@ -9,7 +9,7 @@ use super::share::CountedClient;
 use super::{ConnectRequest, Handle};
 use crate::connection::Closed;
 use narrows_base::{Duration, Time};
-use narrows_wire::ConnectionId;
+use narrows_wire::{ConnectionId, packet};
 use std::net::SocketAddr;
 
 /// An endpoint's data on a client's connection, for applications that share other resources among clients
@@ -59,23 +59,27 @@ impl<C: ManagedConnection> Connections<C> {
         !self.nonces.is_empty()
     }
 
-    /// Handles a report of the system that no socket receives at this address. The report is ICMP, which may be forged.
-    /// Pending attempts to connect to it end with [`Closed::NoListener`](crate::connection::Closed::NoListener) after
-    /// several reports without a reply; established connections ignore it.
-    pub fn on_refused(&mut self, remote: SocketAddr) {
-        let Connections { nonces, table, .. } = self;
-        let over: Vec<u32> = nonces
-            .values()
-            .copied()
-            .filter(|slot| match table.get(*slot).and_then(|s| s.content.as_mut()) {
-                Some(ConnectionState::Connecting(connecting)) => {
-                    connecting.remote() == remote && connecting.on_refused()
-                }
-                _ => false,
-            })
-            .collect();
-        for slot in over {
+    /// Handles a report of the system that no socket receives at this address. The report is ICMP, which may be forged
+    /// (RFC 5927): it counts only if `quoted`, the first bytes of the refused packet, has the random nonce of a pending
+    /// attempt to connect there. After several such reports without a reply the attempt ends with
+    /// [`Closed::NoListener`](crate::connection::Closed::NoListener), at another host after a grace period. Established
+    /// connections ignore reports.
+    pub fn on_refused(&mut self, now: Time, remote: SocketAddr, quoted: &[u8]) {
+        let Some((nonce, _)) = packet::quoted_nonce(quoted).map(of_attempt) else { return };
+        let Some(slot) = self.nonces.get(&nonce).copied() else { return };
+        let Some(ConnectionState::Connecting(connecting)) =
+            self.table.get(slot).and_then(|s| s.content.as_mut())
+        else {
+            return;
+        };
+        if connecting.remote() != remote {
+            return;
+        }
+        if connecting.on_refused(now) {
             self.give_up(slot, Closed::NoListener);
+        } else {
+            let until = connecting.until();
+            self.arm(slot, until);
         }
     }
 

@@ -20,8 +20,10 @@ const _: () = assert!(MAX_COOKIE_AGE.as_nanos() == MIN_COOKIE_LIFE.as_nanos());
 /// After a reply that would end the attempt (a wrong key, no common version), wait this long for a valid one. The reply
 /// may be an attacker's.
 const GRACE: Duration = Duration::from_secs(1);
-/// An attempt ends after this number of refused packets. A single report may be late or forged.
+/// Number of refused packets after which an attempt ends if no reply arrives. A single report may be late.
 const REFUSALS: u32 = 3;
+/// Time limit of that reply. An observer of the path can forge reports at once, while a reply takes a round trip.
+const REFUSED_GRACE: Duration = Duration::from_secs(3);
 /// Limit on the START-ECHOs that an attempt reads, with two X25519 operations each. Beyond it an attacker that forges
 /// them prevents the connection.
 const ECHOES: u32 = 64;
@@ -58,6 +60,8 @@ pub(super) struct Connecting {
     is_answered: bool,
     /// Number of packets reported as refused.
     refusals: u32,
+    /// When the attempt fails without a reply, after these reports.
+    refused_until: Time,
     echoes: u32,
 }
 
@@ -100,6 +104,7 @@ impl Connecting {
             was_busy: false,
             is_answered: false,
             refusals: 0,
+            refused_until: Time::NEVER,
             echoes: 0,
         }
     }
@@ -146,6 +151,7 @@ impl Connecting {
     pub(super) fn outcome(&self) -> Closed {
         match &self.outcome {
             Closed::NoAnswer if self.was_busy => Closed::Busy,
+            Closed::NoAnswer if self.is_refused() => Closed::NoListener,
             other => other.clone(),
         }
     }
@@ -155,22 +161,34 @@ impl Connecting {
         (self.was_busy, self.is_answered) = (true, true);
     }
 
-    /// Handles a report that no socket receives at the server's address; returns whether the attempt must end. After a
-    /// reply, reports are ignored. A packet counts once.
-    pub(super) fn on_refused(&mut self) -> bool {
-        if !self.is_answered && self.refusals < self.exchange.sent() {
+    /// Handles a report that no socket receives at the server's address; returns whether the attempt must end now. After
+    /// a reply, reports are ignored. A packet counts once. An observer of the path can forge reports before the reply
+    /// arrives, so that an attempt beyond this host waits for it.
+    pub(super) fn on_refused(&mut self, now: Time) -> bool {
+        if self.is_answered || self.refusals >= REFUSALS {
+            return false;
+        }
+        if self.refusals < self.exchange.sent() {
             self.refusals += 1;
         }
-        !self.is_answered && self.refusals >= REFUSALS
+        if self.refusals < REFUSALS {
+            return false;
+        }
+        self.refused_until = now + REFUSED_GRACE;
+        self.remote().ip().to_canonical().is_loopback()
     }
     pub(super) fn met_busy(&self) -> bool {
         self.was_busy
     }
+    /// Whether several packets were refused and no reply arrived.
+    fn is_refused(&self) -> bool {
+        !self.is_answered && !self.refused_until.is_never()
+    }
     pub(super) fn until(&self) -> Time {
-        self.until
+        if self.is_refused() { self.until.min(self.refused_until) } else { self.until }
     }
     pub(super) fn due(&self) -> Time {
-        self.exchange.due().min(self.until)
+        self.exchange.due().min(self.until())
     }
 
     /// Whether to restart the attempt, because the cookie is too old or START was sent too often. This needs a new

@@ -187,23 +187,81 @@ fn nobody_there_is_said_when_patience_ends() {
     assert!(net.at(CLIENT).next_timeout().is_never());
 }
 
-/// An attempt ends when three packets were reported as refused; repeated reports of one packet count once. Reports end
-/// neither an attempt with a reply nor a connection.
-#[test]
-fn an_attempt_ends_when_its_packets_are_refused() {
-    let server = SERVER.parse().unwrap();
-    let mut net = StubNetwork::pair(3);
-    net.ports.remove(&server);
-    net.connect(ServerKey::Any);
-    for _ in 0..3 {
-        assert_eq!(net.closed(CLIENT), None);
-        (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
-        net.at(CLIENT).on_refused(CLIENT.parse().unwrap());
-        net.run_for(0.31);
+/// Reports nine times that the client's packets to `remote` were refused, with these first bytes.
+fn refuse(net: &mut StubNetwork<StubConnection>, remote: &str, quoted: &[u8]) {
+    let now = net.now;
+    for _ in 0..9 {
+        net.at(CLIENT).on_refused(now, remote.parse().unwrap(), quoted);
     }
+}
+
+/// The client's last packet.
+fn last_sent(net: &StubNetwork<StubConnection>) -> Vec<u8> {
+    let client = CLIENT.parse().unwrap();
+    net.seen.iter().rev().find(|seen| seen.0 == client).unwrap().2.clone()
+}
+
+/// An attempt ends when three packets were reported as refused; repeated reports of one packet count once.
+#[test]
+fn attempt_ends_when_three_packets_are_refused() {
+    let mut net = StubNetwork::pair(3);
+    net.ports.remove(&SERVER.parse().unwrap());
+    net.connect(ServerKey::Any);
+    net.run_for(0.01);
+    // Packets leave at 0, 0.3 and 0.6 s.
+    for _ in 0..3 {
+        let quoted = last_sent(&net);
+        refuse(&mut net, SERVER, &quoted);
+        refuse(&mut net, CLIENT, &quoted);
+        net.run_for(0.3);
+    }
+    net.run_for(2.6);
+    assert_eq!(net.closed(CLIENT), None, "an answer may be on its way");
+    net.run_for(0.2);
     assert_eq!(net.closed(CLIENT), Some(Closed::NoListener));
     assert!(!net.at(CLIENT).is_connecting());
+}
 
+/// RFC 5927: an attacker beside the path has to guess what a report quotes.
+#[test]
+fn refusals_without_the_nonce_leave_attempt_open() {
+    let mut net = StubNetwork::pair(3);
+    net.ports.remove(&SERVER.parse().unwrap());
+    net.connect(ServerKey::Any);
+    for _ in 0..30 {
+        net.run_for(0.31);
+        let mut quoted = last_sent(&net);
+        refuse(&mut net, SERVER, &[]);
+        refuse(&mut net, SERVER, &quoted[..8]);
+        quoted[12] ^= 1;
+        refuse(&mut net, SERVER, &quoted);
+        assert_eq!(net.closed(CLIENT), None);
+    }
+    net.run_for(10.0);
+    assert_eq!(net.closed(CLIENT), Some(Closed::NoAnswer));
+}
+
+/// At a long round trip an observer's reports arrive before the reply.
+#[test]
+fn refusals_before_a_late_reply_leave_attempt_open() {
+    let mut net = StubNetwork::pair(3);
+    net.connect(right());
+    let mut way = |now: Time, _: &[u8]| vec![now + Duration::from_millis(600)];
+    for _ in 0..4 {
+        let until = net.now + Duration::from_millis(290);
+        net.run(until, &mut way);
+        let quoted = last_sent(&net);
+        refuse(&mut net, SERVER, &quoted);
+    }
+    let until = net.now + Duration::from_secs(5);
+    net.run(until, &mut way);
+    assert_eq!(net.closed(CLIENT), None);
+    assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
+}
+
+/// Reports end neither an attempt with a reply nor a connection.
+#[test]
+fn refusals_after_a_reply_are_ignored() {
     let mut net = StubNetwork::pair_with_cookies(3);
     net.connect(right());
     // SYN-ECHO arrives; all STARTs with a cookie are lost.
@@ -212,10 +270,11 @@ fn an_attempt_ends_when_its_packets_are_refused() {
         let is_lost = bytes[0] == 0x83 && bytes[22..58] != [0; 36];
         if is_lost { vec![] } else { vec![now + Duration::from_millis(20)] }
     });
-    (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+    let quoted = last_sent(&net);
+    refuse(&mut net, SERVER, &quoted);
     net.run_for(3.0);
     assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
-    (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+    refuse(&mut net, SERVER, &quoted);
     net.run_for(1.0);
     assert_eq!(net.closed(CLIENT), None);
 }
