@@ -50,7 +50,8 @@ pub struct Probed {
     pub recorded: Option<[RecordedWay; 2]>,
 }
 
-/// Attempts to record while the server still ends the probe before, and the pause between them.
+/// Attempts while the server is busy with a former probe of this address, and the pause between them: together more than
+/// the silence after which a server ends a probe.
 const ATTEMPTS: u32 = 20;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -65,19 +66,36 @@ pub fn probe(
 ) -> Result<Probed, ProbeError> {
     let clock = Clock::new();
     let share = if options.record { 0.5 } else { 1.0 };
-    let mut link = ProbeConnection::open(&options)?;
-    let mut probe = Probe::new(link.now(), link.rtt, options.fill);
-    link.run(|now, done| {
-        if let Some((step, observed)) = done {
-            probe.on_train(&step, observed);
+    let (estimate, server_key, seconds) = while_busy(&mut || {
+        if !tell(0.0) {
+            return Err(ProbeError::Stopped);
         }
-        (probe.next(now), tell(share * probe.progress(now)))
+        let begun = clock.now();
+        let mut link = ProbeConnection::open(&options)?;
+        let mut probe = Probe::new(link.now(), link.rtt, options.fill);
+        link.run(|now, done| {
+            if let Some((step, observed)) = done {
+                probe.on_train(&step, observed);
+            }
+            (probe.next(now), tell(share * probe.progress(now)))
+        })?;
+        let estimate = probe.estimate().ok_or(ProbeError::TooLittle)?;
+        let seconds = clock.now().since(begun).as_secs_f64();
+        Ok((estimate, link.prober.peer.connection.peer_key(), seconds))
     })?;
-    let (server_key, seconds) = (link.prober.peer.connection.peer_key(), clock.now().as_secs_f64());
-    drop(link);
-    let estimate = probe.estimate().ok_or(ProbeError::TooLittle)?;
     let recorded = options.record.then(|| record(&options, &estimate, tell)).transpose()?;
     Ok(Probed { estimate, seconds, server_key, recorded })
+}
+
+/// Repeats `work` for about 2 s while the server is busy.
+fn while_busy<T>(work: &mut dyn FnMut() -> Result<T, ProbeError>) -> Result<T, ProbeError> {
+    for _ in 1..ATTEMPTS {
+        match work() {
+            Err(ProbeError::Busy { .. }) => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    work()
 }
 
 /// Records the path over a connection of its own, since a server sends a bounded number of bytes to each.
@@ -86,24 +104,17 @@ fn record(
     estimate: &PathEstimate,
     tell: &mut dyn FnMut(f64) -> bool,
 ) -> Result<[RecordedWay; 2], ProbeError> {
-    let mut attempts = 0;
-    loop {
-        let recorded = ProbeConnection::open(options).and_then(|mut link| {
-            let mut recording = TraceRecording::new(link.now(), estimate);
-            link.run(|now, done| {
-                if let Some((step, observed)) = done {
-                    recording.on_train(&step, observed);
-                }
-                (recording.next(now), tell(0.5 + 0.5 * recording.progress(now)))
-            })?;
-            recording.recorded().ok_or(ProbeError::TooLittle)
-        });
-        attempts += 1;
-        match recorded {
-            Err(ProbeError::Busy { .. }) if attempts < ATTEMPTS => std::thread::sleep(PAUSE),
-            other => return other,
-        }
-    }
+    while_busy(&mut || {
+        let mut link = ProbeConnection::open(options)?;
+        let mut recording = TraceRecording::new(link.now(), estimate);
+        link.run(|now, done| {
+            if let Some((step, observed)) = done {
+                recording.on_train(&step, observed);
+            }
+            (recording.next(now), tell(0.5 + 0.5 * recording.progress(now)))
+        })?;
+        recording.recorded().ok_or(ProbeError::TooLittle)
+    })
 }
 
 /// A connection for one probe; it is closed when this is dropped.

@@ -11,13 +11,18 @@ use narrows_probe::{Budget, MAX_TIME, OverflowWatch, TrainArrival};
 const LONGEST: Duration = Duration::from_secs(20);
 /// Time limit of the first request, and of packets that arrive after the train's end was announced.
 const FIRST: std::time::Duration = std::time::Duration::from_secs(5);
+/// A probe whose client is silent for this time, or for three round trips if longer, gives its place to the next probe of
+/// that network.
+const SILENT: Duration = Duration::from_secs(1);
+const SILENT_RTTS: u64 = 3;
 pub(super) const LATE: Duration = Duration::from_millis(30);
 
 /// Answers a probe on a thread of its own if `gate` has a place for this client; else closes the connection with the
 /// reason.
 pub fn answer(connection: Connection, gate: &ProbeGate) {
     let Some(remote) = connection.remote() else { return };
-    let place = match gate.enter(remote.ip()) {
+    let held = connection.clone();
+    let place = match gate.enter(remote.ip(), Box::new(move || is_over(&held))) {
         Ok(place) => place,
         Err(why) => return connection.close(BUSY, why),
     };
@@ -43,6 +48,16 @@ pub fn answer(connection: Connection, gate: &ProbeGate) {
     if spawned.is_err() {
         handle.close(BUSY, "busy: the server has no thread left");
     }
+}
+
+/// Whether a probe is over. If its client fell silent, as after a lost CLOSE, this ends it.
+fn is_over(connection: &Connection) -> bool {
+    let Ok((silence, _)) = connection.silence() else { return true };
+    let is_silent = silence > connection.stats().srtt.saturating_mul(SILENT_RTTS).max(SILENT);
+    if is_silent {
+        connection.close(BUSY, "another probe of this address has begun");
+    }
+    is_silent || connection.is_closed()
 }
 
 /// Whether a connection is a probe.

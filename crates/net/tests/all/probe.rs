@@ -78,16 +78,17 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     let (endpoint, key) = server(Some(lengths.clone()));
     let (there, back) = (link(5, "3%"), link(2, "none"));
     let relay = Relay::bind(local(), endpoint.local_addr(), &there, &back, 1).unwrap();
-    let mut refused = None;
+    let mut second = None;
     let probed = probe::probe(options(relay.local_addr(), key), &mut |progress| {
-        if progress > 0.3 && refused.is_none() {
-            let second = options(relay.local_addr(), key);
-            refused = Some(probe::probe(second, &mut |_| true).map(|_| ()));
+        if progress > 0.3 && second.is_none() {
+            let second_options = options(relay.local_addr(), key);
+            second = Some(std::thread::spawn(move || probe::probe(second_options, &mut |_| true)));
         }
         true
     })
     .unwrap();
-    assert!(matches!(refused, Some(Err(ProbeError::Busy { .. }))), "{refused:?}");
+    let refused = second.unwrap().join().unwrap().map(|_| ());
+    assert!(matches!(refused, Err(ProbeError::Busy { .. })), "{refused:?}");
     let e = &probed.estimate;
     // A busy machine adds milliseconds, so trains take longer, and never removes any.
     assert!((0.029..0.060).contains(&e.base_rtt.value), "{:?}", e.base_rtt);
@@ -112,6 +113,25 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     drop(lengths);
     let again = probe::probe(options(relay.local_addr(), key), &mut |_| false);
     assert_eq!(again.map(|_| ()), Err(ProbeError::Stopped));
+    endpoint.close(0, "");
+}
+
+/// The first client falls silent without a CLOSE, as one that was killed.
+#[test]
+fn probe_of_vanished_client_does_not_refuse_the_next() {
+    let (endpoint, key) = server(None);
+    let at = endpoint.local_addr();
+    let mut next = None;
+    let first = probe::probe(options(at, key), &mut |progress| {
+        if progress == 0.0 {
+            return true;
+        }
+        let next_options = options(at, key);
+        next = Some(probe::probe(next_options, &mut |progress| progress < 0.3).map(|_| ()));
+        false
+    });
+    assert_eq!(first.map(|_| ()), Err(ProbeError::Stopped));
+    assert_eq!(next, Some(Err(ProbeError::Stopped)));
     endpoint.close(0, "");
 }
 
