@@ -204,7 +204,8 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a.learn, &a.transport.hints)?;
     let listen = address(a.listen.as_deref().unwrap_or("127.0.0.1:47470"))?;
-    let over_tcp = tcp::TcpServer::bind(listen, identity.clone(), Arc::clone(&service))?;
+    let over_tcp = tcp::TcpServer::bind(listen, identity.clone(), Arc::clone(&service))?
+        .limited(a.transport.hints.limit);
     // Both transports use the same port number, even if the system chose it.
     let at = over_tcp.address()?;
     let shown = ShownConnections::open(&a.live, "serve", config.protocol.label())?;

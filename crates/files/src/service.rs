@@ -1,6 +1,6 @@
 //! The server: answers requests, confined to one folder.
 
-mod caps;
+pub(crate) mod caps;
 mod get;
 mod list;
 mod put;

@@ -5,6 +5,7 @@ use crate::client::{get, list, put};
 use crate::service::{Permits, Service};
 use crate::tcp::{Accept, TcpServer, TcpSession};
 use crate::{CleanPath, Error};
+use narrows_base::Rate;
 use narrows_peers::error::ErrorKind;
 use narrows_peers::key::Identity;
 use narrows_wire::Suite;
@@ -13,6 +14,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 fn serve(root: &Path) -> SocketAddr {
     let permits = Permits { put: true, overwrite: true, ..Permits::default() };
@@ -49,6 +51,34 @@ fn files_go_both_ways_across_many_changes_of_keys() {
     let path = CleanPath::read("g").unwrap();
     put(&session, &open(here.path()), Path::new("f"), &path, &control()).unwrap();
     assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
+}
+
+/// Two connections of a client share the limit. Only what the limit forbids is asserted: a busy machine is slower.
+#[test]
+fn tcp_server_keeps_to_its_limit_over_connections_of_a_client() {
+    const BYTES: usize = 200_000;
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), bytes(1, BYTES)).unwrap();
+    let service = Arc::new(Service::new(root.path(), Permits::default(), |_| ()).unwrap());
+    let identity = Identity::new([3; 32]).unwrap();
+    let server = TcpServer::bind("127.0.0.1:0".parse().unwrap(), identity, service).unwrap();
+    let server = server.limited(Some(Rate::from_bps(4_000_000)));
+    let address = server.address().unwrap();
+    std::thread::spawn(move || server.run());
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let here = tempfile::tempdir().unwrap();
+                let session = session(address, None, anybody()).unwrap();
+                let path = CleanPath::read("f").unwrap();
+                get(&session, &path, &open(here.path()), "f", &control()).unwrap();
+            });
+        }
+    });
+    // 0.1 s may be sent at once.
+    let rate = 2.0 * 8.0 * BYTES as f64 / (begun.elapsed().as_secs_f64() + 0.1);
+    assert!(rate <= 4_000_000.0 * 1.1, "{rate}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The rate of each client, over all of its connections.
+//! A rate that each client has, over several of its connections.
 
 use crate::requests::RequestScope;
 use narrows_base::Rate;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// The caps of clients with requests. A cap stays until its last bytes have passed.
 #[derive(Default)]
-pub(super) struct Caps(Mutex<CapsState>);
+pub(crate) struct Caps(Mutex<CapsState>);
 
 #[derive(Default)]
 struct CapsState {

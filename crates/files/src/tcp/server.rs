@@ -3,12 +3,14 @@
 use crate::frames;
 use crate::message::{FileFrame, Tuning};
 use crate::requests::READING;
+use crate::service::caps::Caps;
 use crate::service::{AnsweredRequest, Caller, RequestChannel, Service, refused};
 use crate::silence::SILENCE;
 use crate::stream::FileStream;
 use crate::tcp::noise;
 use crate::tcp::socket::TcpSocket;
 use crate::until::Until;
+use narrows_base::Rate;
 use narrows_net::openings::{Opening, Openings};
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
@@ -30,6 +32,7 @@ pub struct TcpServer {
     listener: TcpListener,
     identity: Identity,
     service: Arc<Service>,
+    caps: Caps,
 }
 
 impl TcpServer {
@@ -55,7 +58,14 @@ impl TcpServer {
             };
             Error::new(ErrorKind::Local, format!("--listen {address}: {why}"))
         })?;
-        Ok(TcpServer { listener, identity, service })
+        Ok(TcpServer { listener, identity, service, caps: Caps::default() })
+    }
+
+    /// Bounds the rate at which each client is sent bytes, over all of its connections.
+    #[must_use]
+    pub fn limited(self, rate: Option<Rate>) -> TcpServer {
+        self.caps.set(rate);
+        self
     }
 
     /// Local address of the socket.
@@ -80,6 +90,7 @@ impl TcpServer {
         let shared = Arc::new(TcpServerShared {
             identity: self.identity,
             service: self.service,
+            caps: self.caps,
             lingering: AtomicUsize::new(0),
         });
         loop {
@@ -100,6 +111,7 @@ impl TcpServer {
 struct TcpServerShared {
     identity: Identity,
     service: Arc<Service>,
+    caps: Caps,
     lingering: AtomicUsize,
 }
 
@@ -138,6 +150,7 @@ fn open(shared: &Arc<TcpServerShared>, tcp: TcpStream, from: SocketAddr, opening
         Err(e) => return refuse(shared, from, &socket, stream, e),
     };
     let source = service.source(Some(from.ip()), Some(key));
+    socket.limit(shared.caps.of(source.narrowest()));
     let asked = match service.requests().admit(source.clone()) {
         Ok(asked) => asked,
         Err(e) => return refuse(shared, from, &socket, stream, e),

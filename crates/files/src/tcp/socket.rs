@@ -3,6 +3,7 @@
 use crate::silence::Silence;
 use crate::until::Until;
 use narrows_peers::error::{Error, ErrorKind, shown};
+use narrows_peers::rate_cap::RateCap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,8 @@ struct WaitLimits {
     until: Until,
     /// Absolute deadline of the handshake or the first request.
     deadline: Option<Instant>,
+    /// Bounds the rate of sent bytes.
+    cap: Option<Arc<RateCap>>,
 }
 
 impl TcpSocket {
@@ -34,7 +37,7 @@ impl TcpSocket {
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(LOOK))?;
         tcp.set_write_timeout(Some(LOOK))?;
-        let waits = Arc::new(Mutex::new(WaitLimits { until, deadline: None }));
+        let waits = Arc::new(Mutex::new(WaitLimits { until, deadline: None, cap: None }));
         Ok(TcpSocket { tcp: Arc::new(tcp), waits, silence: Silence::new(silence) })
     }
 
@@ -49,6 +52,11 @@ impl TcpSocket {
     /// Replaces the condition that ends waits.
     pub(super) fn until(&self, until: Until) {
         self.waits().until = until;
+    }
+
+    /// Bounds the rate of sent bytes from now on.
+    pub(super) fn limit(&self, cap: Arc<RateCap>) {
+        self.waits().cap = Some(cap);
     }
 
     /// Shuts down both directions, also while threads wait in them.
@@ -131,7 +139,14 @@ impl Read for TcpSocket {
 
 impl Write for TcpSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.patient(|mut tcp| tcp.write(bytes))
+        let cap = self.waits().cap.clone();
+        let Some(cap) = cap else { return self.patient(|mut tcp| tcp.write(bytes)) };
+        let piece = bytes.get(..cap.piece()).unwrap_or(bytes);
+        cap.pass(piece.len(), || match self.waits().until.over() {
+            Some(e) => Err(e.into_io()),
+            None => Ok(()),
+        })?;
+        self.patient(|mut tcp| tcp.write(piece))
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
