@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct MetricsArgs {
-    /// Serve counters for Prometheus at http://ADDR/metrics: connections, bytes, losses, RTT, refusals
+    /// Serve counters for Prometheus at http://ADDR/metrics: connections, bytes, losses, RTT, refusals. Clients that use
+    /// a host name instead of an address are refused, unless the name follows: ADDR,NAME
     #[arg(long = "metrics", hide_short_help = true, help_heading = RARE, id = "metrics", value_name = "ADDR")]
     pub address: Option<String>,
 }
@@ -22,8 +23,10 @@ impl MetricsArgs {
     /// Binds the address without serving it yet, and prints it.
     pub fn bind(&self) -> Result<Option<MetricsListener>, Failure> {
         let Some(text) = &self.address else { return Ok(None) };
-        let at = address("--metrics", text)?;
-        let bound = MetricsListener::bind(at)
+        let mut parts = text.split(',');
+        let at = address("--metrics", parts.next().unwrap_or_default())?;
+        let names = parts.map(host_name).collect::<Result<_, _>>()?;
+        let bound = MetricsListener::bind(at, names)
             .map_err(|e| Failure::Input(format!("--metrics: {at} cannot be opened: {e}")))?;
         note(&format!("metrics: http://{}/metrics", bound.address()));
         Ok(Some(bound))
@@ -45,6 +48,18 @@ impl MetricsArgs {
         serve(self.bind()?, vec![endpoint.clone(), requests.clone(), refusals.clone()])?;
         Ok(metrics)
     }
+}
+
+/// A name by which clients reach the metrics.
+fn host_name(text: &str) -> Result<String, Failure> {
+    let is_valid = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    if text.is_empty() || text.len() > 253 || !text.bytes().all(is_valid) {
+        let shown = text.escape_debug();
+        return Err(Failure::Input(format!(
+            "--metrics: '{shown}' is no host name; ADDR,NAME is expected, as in 0.0.0.0:9147,metrics.example.org"
+        )));
+    }
+    Ok(text.into())
 }
 
 /// Serves these metrics, if there is an address.

@@ -2,6 +2,7 @@
 //! bounded. It serves only requests with the token.
 
 mod body;
+mod host;
 pub mod metrics;
 mod request;
 

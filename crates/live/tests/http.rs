@@ -2,12 +2,12 @@
 
 use narrows_base::Duration;
 use narrows_link::LinkChange;
-use narrows_live::LivePage;
 use narrows_live::controls::{ChangingLink, Controls, LinkControls};
 use narrows_live::feed::{
     EventMark, Feed, FeedEvent, RunDescription, RunPhase, TrackKind, TrackSpec,
 };
 use narrows_live::media::sending::{SendingLive, SendingStatistics};
+use narrows_live::{LivePage, MetricsListener};
 use narrows_net::Clock;
 use narrows_scenario::BottleneckLink;
 use std::io::{Read as _, Write as _};
@@ -118,6 +118,32 @@ fn the_page_is_one_answer_that_loads_nothing_else() {
     let again = ask(&address, "GET", &format!("/?token={token}"), "", "");
     let nonce = |text: &str| text.split("nonce-").nth(1).unwrap()[..32].to_string();
     assert_ne!(nonce(&answer), nonce(&again));
+}
+
+/// Metrics need no token, so that a page of another site must not reach them under its own name.
+#[test]
+fn metrics_for_another_host_are_refused() {
+    let own = vec!["metrics.example.org".to_string()];
+    let bound = MetricsListener::bind("127.0.0.1:0".parse().unwrap(), own).unwrap();
+    let address = bound.address().to_string();
+    bound.serve(Vec::new()).unwrap();
+    let status = |version: &str, hosts: &[&str]| {
+        let hosts: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
+        let answer = raw(&address, &format!("GET /metrics {version}\r\n{hosts}\r\n"), |_| false);
+        answer.split(' ').nth(1).unwrap_or_default().to_string()
+    };
+    for good in [&address[..], "localhost:1", "[::1]", "192.0.2.1:9147", "Metrics.Example.org:9147"]
+    {
+        assert_eq!(status("HTTP/1.1", &[good]), "200", "{good}");
+    }
+    for bad in
+        ["example.org", "metrics.example.org.evil:9147", "localhost.evil", "127.0.0.1.evil", ""]
+    {
+        assert_eq!(status("HTTP/1.1", &[bad]), "403", "{bad}");
+    }
+    assert_eq!(status("HTTP/1.0", &[]), "200");
+    assert_eq!(status("HTTP/1.1", &[]), "403");
+    assert_eq!(status("HTTP/1.1", &[&address, "example.org"]), "403");
 }
 
 /// A stream of updates has the run, its rows and events, and the link's settings.

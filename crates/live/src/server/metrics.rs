@@ -1,10 +1,10 @@
 //! The server of metrics: GET /metrics, without a token, since it shows only counters.
 
-use super::{Body, MAX_HEAD, MAX_OPENINGS, PATIENCE, whole};
+use super::{Body, MAX_HEAD, MAX_OPENINGS, PATIENCE, host, whole};
 use crate::metrics::{MetricSource, Text};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use narrows_net::openings::Openings;
 use std::cell::RefCell;
@@ -23,18 +23,20 @@ const FRESH: Duration = Duration::from_millis(100);
 pub struct MetricsListener {
     listener: std::net::TcpListener,
     local: SocketAddr,
+    /// Names that clients may send as Host, besides addresses and `localhost`.
+    names: Vec<String>,
 }
 
 impl MetricsListener {
-    /// Binds an address; port 0 selects a free one.
+    /// Binds an address; port 0 selects a free one. Clients may use an address, `localhost` or one of `names`.
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub fn bind(address: SocketAddr) -> io::Result<MetricsListener> {
+    pub fn bind(address: SocketAddr, names: Vec<String>) -> io::Result<MetricsListener> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let local = listener.local_addr()?;
-        Ok(MetricsListener { listener, local })
+        Ok(MetricsListener { listener, local, names })
     }
 
     /// The local address.
@@ -52,7 +54,9 @@ impl MetricsListener {
             let local = tokio::task::LocalSet::new();
             local.block_on(&runtime, async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else { return };
-                accept(&listener, Rc::new(Exporter { sources, last: RefCell::default() })).await;
+                let names = self.names;
+                accept(&listener, Rc::new(Exporter { sources, names, last: RefCell::default() }))
+                    .await;
             });
         };
         std::thread::Builder::new().name("narrows-metrics".into()).spawn(serve).map(drop)
@@ -61,6 +65,7 @@ impl MetricsListener {
 
 struct Exporter {
     sources: Vec<Arc<dyn MetricSource>>,
+    names: Vec<String>,
     last: RefCell<Option<(Instant, String)>>,
 }
 
@@ -79,8 +84,24 @@ impl Exporter {
         }
     }
 
+    /// Whether the request names this host, against DNS rebinding. HTTP/1.0 has no Host field.
+    fn is_for_this_host(&self, request: &Request<Incoming>) -> bool {
+        let hosts: Vec<_> = request.headers().get_all("host").iter().collect();
+        let [host] = hosts[..] else {
+            return hosts.is_empty() && request.version() == Version::HTTP_10;
+        };
+        host.to_str().is_ok_and(|host| {
+            let (name, _) = host::split(host);
+            host::is_address(name) || self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+        })
+    }
+
     fn answer(&self, request: &Request<Incoming>) -> Response<Body> {
         let plain = "text/plain; charset=utf-8";
+        if !self.is_for_this_host(request) {
+            let why = "unknown host: use an address, or name the host in --metrics ADDR,HOST\n";
+            return whole(StatusCode::FORBIDDEN, plain, Body::text(why.into()));
+        }
         match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/metrics") => {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";

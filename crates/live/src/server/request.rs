@@ -1,10 +1,10 @@
 //! Access control of requests: the host that the browser connected to, the page that the request comes from, and the
 //! token.
 
+use super::host;
 use crate::feed::frame::Wants;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use std::net::{IpAddr, Ipv6Addr};
 use subtle::ConstantTimeEq as _;
 
 /// Most flows that one page can select.
@@ -90,23 +90,11 @@ pub fn check(head: &Parts, token: &str, port: u16) -> Result<PageRequest, HttpRe
 
 /// Whether this is the host of the page's own address.
 fn is_here(host: &str, port: u16) -> bool {
-    let (name, given) = match host.rsplit_once(':') {
-        Some((name, given)) if !given.ends_with(']') => (name, given),
-        // A browser leaves out HTTP's default port.
-        _ => (host, "80"),
-    };
-    let plain = given.bytes().all(|b| b.is_ascii_digit());
-    if !plain || given.parse::<u16>() != Ok(port) {
-        return false;
-    }
-    let in_brackets = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
-    match in_brackets {
-        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => {
-            name.eq_ignore_ascii_case("localhost")
-                || name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4())
-        }
-    }
+    let (name, given) = host::split(host);
+    // A browser leaves out HTTP's default port.
+    let given = given.unwrap_or("80");
+    let is_number = given.bytes().all(|b| b.is_ascii_digit());
+    is_number && given.parse::<u16>() == Ok(port) && host::is_address(name)
 }
 
 /// The first value of a query's parameter. No permitted value needs escapes.
