@@ -183,6 +183,12 @@ fn reload(
 /// # Errors
 /// The folder cannot be served, or the address cannot be used.
 pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
+    if let (Some(file), None) = (&a.config, &a.clients) {
+        let file = error::shown(&file.display().to_string());
+        return Err(Failure::Input(format!(
+            "--config: {file}: clients is missing: a file of keys, or \"all\" for every client"
+        )));
+    }
     catch_signals();
     let config = a.transport.connection()?;
     let mut bounds = KeptPermits::of(a);

@@ -141,6 +141,16 @@ fn stdio_session_with_sighup_ends_without_a_line() {
 }
 
 #[test]
+fn serve_config_without_clients_is_bad_input() {
+    let [home, ..] = homes();
+    std::fs::write(home.path().join("serve.toml"), "dir = '.'\nlisten = '127.0.0.1:0'\n").unwrap();
+    let done = run(home.path(), &["serve", "--config", "serve.toml"]);
+    assert_eq!(done.status.code(), Some(2));
+    let line = String::from_utf8_lossy(&done.stderr);
+    assert!(line.contains("serve.toml: clients is missing"), "{line}");
+}
+
+#[test]
 fn a_file_server_takes_a_new_list() {
     let [far, near, friend] = homes();
     let write = |name: &str, text: &str| std::fs::write(far.path().join(name), text).unwrap();
