@@ -13,7 +13,11 @@ await() {
 }
 # Succeeds if the command fails; `! command` would not stop this script.
 never() { if "$@" >/dev/null 2>&1; then return 1; fi; }
-key_of() { narrows key --identity "$1" | grep -oE '[A-Za-z0-9_-]{43,}' | head -1; }
+# The public key of a file, of a copy if it is another user's.
+key_of() {
+    cp "$1" /root/copy.key
+    narrows key --identity /root/copy.key | grep -oE '[A-Za-z0-9_-]{43,}' | head -1
+}
 export HOME=/root XDG_CONFIG_HOME=/root/.config
 cd /packages
 
@@ -37,12 +41,13 @@ said serve "without serve.toml it does not start, and says so"
 # Keys of an earlier package, whose services shared the user narrows, go on with their new owners.
 useradd --system narrows
 install -d -o narrows -g narrows /var/lib/narrows/serve /var/lib/narrows/tunnel
-server=$(key_of /var/lib/narrows/serve/server.key)
-chown narrows /var/lib/narrows/serve/server.key
+narrows key --identity /root/server.key >/dev/null
+install -o narrows -m 600 /root/server.key /var/lib/narrows/serve/server.key
+server=$(key_of /root/server.key)
 
 mkdir -p /srv/files
 echo 'a file' >/srv/files/file
-key_of /root/client.key >/etc/narrows/clients
+narrows key --identity /root/client.key >/etc/narrows/clients
 cp /etc/narrows/serve.toml.example /etc/narrows/serve.toml
 systemctl start narrows-serve
 [ "$(key_of /var/lib/narrows/serve/server.key)" = "$server" ]
