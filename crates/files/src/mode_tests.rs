@@ -41,7 +41,7 @@ fn sources(at: &Path) {
     chmod(&at.join("private"), 0o700);
 }
 
-/// No user has access to a copy who has none to its source, and its owner has the same.
+/// A copy permits its group and others no more than its source, and its owner the same.
 fn is_kept(at: &Path) {
     assert_eq!(mode(&at.join("private")), 0o700);
     for source in MODES {

@@ -195,7 +195,7 @@ fn is_contents(folder: &Path) -> bool {
     matches!(text.rsplit(std::path::is_separator).next(), Some("." | ".."))
 }
 
-/// What a path on the command line leads to.
+/// A source on the command line.
 enum LocalFile {
     Folder,
     /// A regular file. A symbolic link on the command line is followed; links are not followed beyond the folder that

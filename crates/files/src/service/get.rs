@@ -10,7 +10,7 @@ use crate::stream::Output;
 use blake3::Hasher;
 use narrows_peers::error::{Error, ErrorKind};
 
-/// What a client wants of a file.
+/// The part of a file that a client requests.
 pub(super) struct WantedPart {
     /// Bytes that are not sent again.
     pub held: Option<HeldPrefix>,
