@@ -80,6 +80,7 @@ impl Tried {
             established,
             remote: peer_at,
             rtt: Some(Duration::from_millis(20)),
+            max_rtt: narrows_base::Duration::ZERO,
             without_syn: false,
             token: None,
             early: None,

@@ -1,6 +1,6 @@
 //! The errors of this crate, each with a message of one line.
 
-use narrows_base::SpecError;
+use narrows_base::{Duration, SpecError};
 use narrows_transport::connection::{Closed, MessageError};
 use narrows_transport::endpoint::ServerKey;
 use narrows_transport::streams::StreamError;
@@ -47,10 +47,14 @@ pub enum Error {
     TooMany,
     /// A call after [`Endpoint::close`](crate::Endpoint::close), or after the driver ended.
     EndpointClosed,
-    /// The handshake was not answered.
+    /// The handshake did not complete in time.
     NoAnswer {
         /// Address of the server.
         address: SocketAddr,
+        /// Time since the first packet.
+        waited: Duration,
+        /// Time from the first packet to the first answer, which may be forged; absent if no answer arrived.
+        first_answer: Option<Duration>,
     },
     /// No socket receives at the server's address: a report of this machine, or an ICMP message.
     NoListener {
@@ -186,7 +190,9 @@ impl Error {
             Closed::Reset => Error::PeerRestarted,
             Closed::TimedOut => Error::TimedOut,
             Closed::Fault { code, why } => Error::Fault { code: *code, why },
-            Closed::NoAnswer => Error::NoAnswer { address },
+            &Closed::NoAnswer { waited, first_answer } => {
+                Error::NoAnswer { address, waited, first_answer }
+            }
             Closed::NoListener => Error::NoListener { address },
             Closed::WrongKey { found } => {
                 let wanted = match wanted {
@@ -307,8 +313,21 @@ impl fmt::Display for Error {
             ),
             Error::TooMany => f.write_str("this endpoint has as many connections as it may have"),
             Error::EndpointClosed => f.write_str("this endpoint is closed"),
-            Error::NoAnswer { address } => {
-                write!(f, "no answer from {address}: is a server there, and does UDP pass?")
+            Error::NoAnswer { address, waited, first_answer: None } => {
+                let seconds = waited.as_secs_f64();
+                write!(
+                    f,
+                    "no answer from {address} in {seconds:.0} s: packets were sent and none arrived; is a server \
+                     there, and does UDP pass?"
+                )
+            }
+            Error::NoAnswer { address, waited, first_answer: Some(first_answer) } => {
+                let (first, seconds) = (first_answer.as_secs_f64(), waited.as_secs_f64());
+                write!(
+                    f,
+                    "no connection with {address} in {seconds:.0} s: a first answer arrived after {first:.1} s, but \
+                     the handshake did not complete; are most packets lost?"
+                )
             }
             Error::NoListener { address } => {
                 write!(f, "connection refused: no server listens at {address}")

@@ -207,7 +207,7 @@ impl<W: Write> QlogFile<W> {
             Closed::Version => by("local", "version_mismatch"),
             Closed::NoCommonProtocol { reason } => coded("local", 10, reason),
             Closed::UnknownProtocol { .. } => by("local", "unspecified"),
-            Closed::NoAnswer
+            Closed::NoAnswer { .. }
             | Closed::NoListener
             | Closed::SmallPath { .. }
             | Closed::WrongKey { .. }

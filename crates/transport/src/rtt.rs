@@ -189,7 +189,13 @@ impl RttEstimator {
 
     /// The SYN was retransmitted: RFC 6298 section 5.7 starts at 3 s.
     pub fn opening_was_lost(&mut self) {
-        self.rto = self.rto.max(3.0);
+        self.raise_initial(Duration::from_secs(3));
+    }
+    /// Raises the timeout before the first sample to this one.
+    pub fn raise_initial(&mut self, initial: Duration) {
+        let initial = initial.as_secs_f64();
+        self.rto = self.rto.max(initial);
+        self.max_rto = self.max_rto.max(initial);
         self.bounded_rto = self.backed_off(0);
     }
 

@@ -4,8 +4,8 @@
 //! | bucket (4) | HMAC-SHA256 (32) |
 //! ```
 //!
-//! The bucket is the server's time in units of [`MIN_COOKIE_LIFE`]. The HMAC covers version, bucket, the client's
-//! address, port and nonce. A cookie is accepted in its own bucket and in the next.
+//! The bucket is the server's time in units of 10 s. The HMAC covers version, bucket, the client's address, port and
+//! nonce. A cookie is accepted in its own bucket and in the next three.
 
 use narrows_base::{Duration, Time};
 use ring::hmac;
@@ -13,10 +13,13 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Length of a cookie in bytes.
 pub const COOKIE_BYTES: usize = 4 + 32;
-/// The length of a bucket: a cookie is valid for at least this long.
-pub const MIN_COOKIE_LIFE: Duration = Duration::from_secs(10);
-/// Two buckets: a cookie is valid for less than this.
-pub const MAX_COOKIE_LIFE: Duration = Duration::from_secs(20);
+const BUCKET: Duration = Duration::from_secs(10);
+/// Buckets after its own in which a cookie is valid. A START with it arrives one round trip after SYN-ECHO has left.
+const FURTHER_BUCKETS: u64 = 3;
+/// A cookie is valid for at least this long.
+pub const MIN_COOKIE_LIFE: Duration = BUCKET.saturating_mul(FURTHER_BUCKETS);
+/// A cookie is valid for less than this.
+pub const MAX_COOKIE_LIFE: Duration = BUCKET.saturating_mul(FURTHER_BUCKETS + 1);
 
 /// A cookie, opaque to the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +62,7 @@ impl CookieSecrets {
         Cookie(cookie)
     }
 
-    /// Whether this server made the cookie for this address, nonce and version less than two
+    /// Whether this server made the cookie for this address, nonce and version less than four
     /// buckets ago. Compares in constant time.
     pub fn is_valid(
         &self,
@@ -72,7 +75,7 @@ impl CookieSecrets {
         let Some((front, tag)) = cookie.0.split_first_chunk::<4>() else { return false };
         let baked = u32::from_be_bytes(*front);
         // Bucket numbers must not wrap below zero.
-        if bucket(now).checked_sub(baked).is_none_or(|age| age > 1) {
+        if bucket(now).checked_sub(baked).is_none_or(|age| u64::from(age) > FURTHER_BUCKETS) {
             return false;
         }
         let bound = bound(baked, from, nonce, version);
@@ -84,7 +87,7 @@ impl CookieSecrets {
 
 /// 32 bits of buckets last for 1361 years.
 fn bucket(now: Time) -> u32 {
-    u32::try_from(now.as_nanos() / MIN_COOKIE_LIFE.as_nanos()).unwrap_or(u32::MAX)
+    u32::try_from(now.as_nanos() / BUCKET.as_nanos()).unwrap_or(u32::MAX)
 }
 
 const BOUND: usize = 16 + 4 + 4 + 18 + 16;
@@ -141,10 +144,10 @@ mod tests {
         let good = |now, address, nonce: &[u8; 16], version, cookie: &Cookie| {
             secrets.is_valid(now, address, nonce, version, cookie)
         };
-        for now in [100, 105, 110, 119] {
+        for now in [100, 105, 110, 119, 139] {
             assert!(good(at(now), client, &NONCE, VERSION, &cookie), "at {now} s");
         }
-        for now in [0, 99, 120, 130, 1_000_000] {
+        for now in [0, 99, 140, 150, 1_000_000] {
             assert!(!good(at(now), client, &NONCE, VERSION, &cookie), "at {now} s");
         }
         assert!(good(at(105), from("[::ffff:192.0.2.7]:40000"), &NONCE, VERSION, &cookie));

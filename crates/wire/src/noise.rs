@@ -179,6 +179,10 @@ impl ClientHandshake {
         Ok((state, message))
     }
 
+    /// The nonce of START and of the START-ECHO for it.
+    pub fn nonce(&self) -> &Nonce {
+        &self.nonce
+    }
     /// The START, to be sent and repeated until a START-ECHO arrives.
     pub fn start(&self) -> &[u8] {
         &self.start

@@ -24,6 +24,14 @@ enum HandshakeStage {
     Done,
 }
 
+/// What a handshake shows of the RTT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum HandshakeRtt {
+    Is(Duration),
+    /// A packet was repeated, so the reply is ambiguous.
+    AtMost(Duration),
+}
+
 /// State of the client's handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
@@ -93,13 +101,13 @@ impl Handshake {
         self.sent += 1;
         Some((place, bytes + HEADERS))
     }
-    /// An answer of the server arrived. Returns the RTT once the keys are established, and the dispersion of the probes
-    /// once all of them are answered.
+    /// An answer of the server arrived. Returns the path's RTT once the keys are established, and the dispersion of the
+    /// probes once all of them are answered.
     pub fn on_answer(
         &mut self,
         now: Time,
         packet: &Packet,
-    ) -> (Option<Duration>, Option<Dispersion>) {
+    ) -> (Option<HandshakeRtt>, Option<Dispersion>) {
         let exchange = match &mut self.stage {
             HandshakeStage::Exchange(exchange) => exchange,
             HandshakeStage::Finish(_, packet_pair) if packet.seq == 0 => {
@@ -117,12 +125,14 @@ impl Handshake {
             return (None, None);
         }
         if exchange.awaits_syn_echo() {
-            return (None, None);
+            // The reply to a START before the restart.
+            exchange.resume_earlier();
         }
         let mut sample = exchange.finish(now);
         let dispersion = sample.packet_pair.take();
         self.stage = HandshakeStage::Finish(sample.finish, sample.packet_pair);
-        (sample.rtt, dispersion)
+        let rtt = sample.rtt.map_or(HandshakeRtt::AtMost(sample.max_rtt), HandshakeRtt::Is);
+        (Some(rtt), dispersion)
     }
     /// A data packet was sent.
     pub fn on_data(&mut self) {

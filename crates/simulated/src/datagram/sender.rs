@@ -1,6 +1,6 @@
 //! The sending side of datagrams: maps the fields of simulated packets to the [packet sender](narrows_transport::packet_sender).
 
-use super::handshake::Handshake;
+use super::handshake::{Handshake, HandshakeRtt};
 use super::header::{self, DataHeader};
 use super::payload::SimulatedSource;
 use super::stream::SentRange;
@@ -171,8 +171,10 @@ impl DatagramSender {
         }
         if !packet.has(Packet::CORRUPT) {
             let (rtt, dispersion) = handshake.on_answer(now, packet);
-            if let Some(rtt) = rtt {
-                self.sender.seed_rtt(now, rtt);
+            match rtt {
+                Some(HandshakeRtt::Is(rtt)) => self.sender.seed_rtt(now, rtt),
+                Some(HandshakeRtt::AtMost(rtt)) => self.sender.limit_rtt(rtt),
+                None => {}
             }
             if let Some(dispersion) = dispersion {
                 self.sender.on_dispersion(now, &dispersion);

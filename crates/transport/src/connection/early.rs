@@ -20,8 +20,8 @@ const STREAM_HEAD: usize = 1 + 2;
 const MAX_EARLY_DATA: usize = 512;
 const _: () = assert!(MAX_EARLY_DATA + STREAM_HEAD <= MAX_EARLY_FRAMES);
 
-/// Lifetime of an unconfirmed connection, as of any handshake.
-pub(super) const MAX_UNCONFIRMED: Duration = Duration::from_secs(10);
+/// Lifetime of an unconfirmed connection: two of the longest round trips at which early data are accepted.
+pub(super) const MAX_UNCONFIRMED: Duration = Duration::from_secs(20);
 /// Limit on the bytes of an unconfirmed connection. With EARLY-ECHO and CLOSE the total is at most three times
 /// EARLY-START.
 const MAX_UNCONFIRMED_BYTES: u64 = 2700;

@@ -46,8 +46,13 @@ pub enum Closed {
         /// The violation.
         why: &'static str,
     },
-    /// No reply to the handshake arrived in time.
-    NoAnswer,
+    /// The handshake did not complete in time.
+    NoAnswer {
+        /// Time since the first packet.
+        waited: Duration,
+        /// Time from the first packet to the first reply, which may be forged; absent if no reply arrived.
+        first_answer: Option<Duration>,
+    },
     /// Before any reply, the system reported that no socket receives at the server's address (not authenticated).
     NoListener,
     /// The handshake did not complete in time, and the server replied that it was full (not authenticated).

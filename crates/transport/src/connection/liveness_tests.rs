@@ -228,3 +228,20 @@ fn a_leap_of_the_clock_does_not_make_the_end_long() {
     assert!(pair.client.is_drained(), "the end that closes");
     assert!(pair.server.is_drained(), "the end that is told");
 }
+
+/// The peer's packets take 10 s: an idle timeout of 15 s must not end a connection whose ends answer each other.
+#[test]
+fn idle_timeout_lasts_for_three_probe_timeouts() {
+    let mut short = config("rrtp");
+    short.idle_timeout = Duration::from_secs(15);
+    short.keep_alive = Duration::from_secs(4);
+    let far = Net { delay: Duration::from_secs(10), ..Net::good() };
+    let mut pair = Pair::new(&short, far, 1);
+    pair.run_for(100.0);
+    assert!(pair.client.is_open() && pair.server.is_open(), "{:?}", pair.events);
+    // A timeout of the smallest round trip itself would expire before each report.
+    assert!(pair.client.path.sender.pto() > Duration::from_secs(20));
+    let before = pair.client.stats().counters.timeouts;
+    pair.transfer(Side::Client, 100_000, 200.0).unwrap();
+    assert!(pair.client.stats().counters.timeouts <= before + 1);
+}

@@ -105,7 +105,7 @@ impl Connection {
     /// `hello` has this end's parameters as sent to the peer; `rtt` is measured in the handshake.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
         let NewConnection { side, config, hello, established, remote, .. } = beginning;
-        let NewConnection { rtt, without_syn, token, early, seed, .. } = beginning;
+        let NewConnection { rtt, max_rtt, without_syn, token, early, seed, .. } = beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
@@ -165,8 +165,9 @@ impl Connection {
         sender.limit_rate(config.rate_limit);
         let mut draws = Prf::new(&seed, "rrtp skipped numbers");
         sender.skip_numbers(move || draws.bits());
-        if let Some(rtt) = rtt {
-            sender.seed_rtt(now, rtt);
+        match rtt {
+            Some(rtt) => sender.seed_rtt(now, rtt),
+            None => sender.limit_rtt(max_rtt),
         }
         let label = config.protocol.label();
         let announced = config.protocol.announced();
@@ -199,7 +200,11 @@ impl Connection {
                 peers: peers.max_message,
             },
             life: Life::new(peers.reset_token),
-            timeouts: Timeouts::new(now, idle_timeout, config.keep_alive),
+            timeouts: Timeouts::new(
+                now,
+                timeouts::covering(idle_timeout, max_rtt),
+                config.keep_alive,
+            ),
             traffic: TrafficCounters {
                 before_first_ack: side == Side::Server,
                 without_syn,

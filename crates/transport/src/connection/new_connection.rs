@@ -20,6 +20,8 @@ pub struct NewConnection<'a> {
     pub remote: SocketAddr,
     /// The handshake's RTT; absent if one of its packets was retransmitted.
     pub rtt: Option<Duration>,
+    /// Upper limit on the RTT: how long the handshake's last exchange took, repetitions included; zero if unknown.
+    pub max_rtt: Duration,
     /// Server: whether the client's START had a token, so that no SYN was needed.
     pub without_syn: bool,
     /// A server: the address token for the client's next handshake.

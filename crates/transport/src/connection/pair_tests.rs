@@ -172,6 +172,7 @@ pub(crate) fn beginning<'a>(
         established,
         remote,
         rtt,
+        max_rtt: Duration::ZERO,
         without_syn: false,
         token: None,
         early: None,

@@ -11,6 +11,8 @@ const ASKS_AFTER: f64 = 0.25;
 const LONGEST_TIMEOUT: f64 = 0.125;
 /// Lower limit on that longest timeout, for short idle timeouts.
 const MIN_LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// An idle timeout is at least this many round trips or PTOs (RFC 9000 section 10.1).
+const IDLE_ROUND_TRIPS: u64 = 3;
 /// After this time without packets, memory kept for later packets and streams is released.
 const KEEPS_MEMORY: Duration = Duration::from_millis(250);
 
@@ -21,6 +23,14 @@ pub(super) fn backing_off(rto: RtoConfig, idle_timeout: Duration) -> RtoConfig {
         idle => rto.max.min(idle.mul_f64(LONGEST_TIMEOUT).max(MIN_LONGEST_TIMEOUT)),
     };
     RtoConfig { max: longest, ..rto }
+}
+
+/// The idle timeout on a path with round trips of at most `max_rtt`: a reply must be able to arrive in time.
+pub(super) fn covering(idle_timeout: Duration, max_rtt: Duration) -> Duration {
+    match idle_timeout {
+        Duration::ZERO => Duration::ZERO,
+        idle => idle.max(max_rtt.saturating_mul(IDLE_ROUND_TRIPS)),
+    }
 }
 
 /// Timeouts of a connection, and the times from which they run.
@@ -70,8 +80,8 @@ impl Timeouts {
             Time::NEVER
         }
     }
-    pub fn idle_due(&self) -> Time {
-        match self.idle {
+    pub fn idle_due(&self, pto: Duration) -> Time {
+        match covering(self.idle, pto) {
             Duration::ZERO => Time::NEVER,
             timeout => self.received + timeout,
         }

@@ -17,7 +17,7 @@ impl Connection {
             .min(self.release_due())
     }
     fn idle_due(&self) -> Time {
-        self.timeouts.idle_due().min(self.unconfirmed_until())
+        self.timeouts.idle_due(self.path.sender.pto()).min(self.unconfirmed_until())
     }
     fn release_due(&self) -> Time {
         self.timeouts.release_due(self.payload.streams.has_spare())

@@ -88,8 +88,9 @@ impl<C: ManagedConnection> Connections<C> {
                 return self.urge(slot);
             }
             ClientVerdict::Ignore => {
-                accepting.ignore();
-                return self.put_back(slot, ConnectionState::Accepting(accepting));
+                accepting.ignore(now);
+                self.put_back(slot, ConnectionState::Accepting(accepting));
+                return self.rearm(slot);
             }
         };
         let (remote, rtt) = (accepting.from, accepting.sample(now));
@@ -104,6 +105,7 @@ impl<C: ManagedConnection> Connections<C> {
             established,
             remote,
             rtt,
+            max_rtt: now.since(accepting.born),
             without_syn: accepting.proof != StartProof::Cookie,
             token: Some(token),
             early: None,

@@ -7,8 +7,12 @@ use narrows_wire::{
 };
 use std::net::SocketAddr;
 
-/// Longest wait for FINISH.
-const HANDSHAKE_LIFE: Duration = Duration::from_secs(10);
+/// Longest wait for FINISH, which arrives one round trip after START-ECHO has left.
+const HANDSHAKE_LIFE: Duration = Duration::from_secs(30);
+/// After this time a handshake keeps its place only while places are free.
+pub(super) const HANDSHAKE_CLAIM: Duration = Duration::from_secs(10);
+/// A refused or ignored client is remembered for this long after its FINISH.
+const REFUSED_LIFE: Duration = Duration::from_secs(10);
 /// Packets kept per handshake that arrived before FINISH or EARLY-ECHO.
 const MAX_OVERTAKEN: usize = 4;
 /// Longest packet kept, in bytes.
@@ -67,6 +71,8 @@ pub(super) struct Accepting {
     pub(super) nonce: Nonce,
     pub(super) proof: StartProof,
     pub(super) born: Time,
+    /// When the handshake is dropped.
+    pub(super) until: Time,
     /// This end's parameters, as sent to the client.
     pub(super) hello: Params,
     stage: AcceptStage,
@@ -94,6 +100,7 @@ impl Accepting {
             nonce,
             proof,
             born: now,
+            until: now + HANDSHAKE_LIFE,
             hello,
             stage: AcceptStage::Waiting(Box::new(handshake)),
             overtaken: Overtaken::default(),
@@ -109,11 +116,10 @@ impl Accepting {
         size_of::<Accepting>() + size_of::<ServerHandshake>() + self.overtaken.bytes()
     }
 
-    /// When the handshake is dropped.
-    pub(super) fn until(&self) -> Time {
-        self.born + HANDSHAKE_LIFE
+    /// From when on the handshake gives way to any new one.
+    pub(super) fn claim_ends(&self) -> Time {
+        self.born + HANDSHAKE_CLAIM
     }
-
     /// Requests the reply (again). Returns whether it is to be sent.
     fn want(&mut self, now: Time) -> bool {
         let is_early = self.answered.is_some_and(|at| now.since(at) < ANSWER_EVERY);
@@ -169,14 +175,16 @@ impl Accepting {
             return false;
         }
         self.stage = AcceptStage::Refused(datagram);
+        self.until = now + REFUSED_LIFE;
         self.overtaken = Overtaken::default();
         self.is_wanted = true;
         true
     }
 
     /// Ignores the client from now on.
-    pub(super) fn ignore(&mut self) {
+    pub(super) fn ignore(&mut self, now: Time) {
         self.stage = AcceptStage::Ignored;
+        self.until = now + REFUSED_LIFE;
         (self.overtaken, self.is_wanted) = (Overtaken::default(), false);
     }
 

@@ -5,6 +5,7 @@
 //! if that has reached its limit, otherwise any. The closed connection gets CLOSE 8. A client without a place gets
 //! BUSY, or CLOSE 8 after its FINISH.
 
+use super::accepting::HANDSHAKE_CLAIM;
 use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
 use super::client_counts::EvictionOrder;
 use super::connection_state::{ConnectionState, LiveConnection};
@@ -281,9 +282,32 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
+    /// Drops handshakes that wait for FINISH so long that their places are for new ones.
+    pub(super) fn drop_old_handshakes(&mut self, now: Time) {
+        if now < self.gate.claims_end {
+            return;
+        }
+        let mut claims_end = now + HANDSHAKE_CLAIM;
+        let mut old = Vec::new();
+        for (place, content) in self.table.iter() {
+            if let ConnectionState::Accepting(accepting) = content {
+                if accepting.claim_ends() <= now {
+                    old.push(place);
+                } else {
+                    claims_end = claims_end.min(accepting.claim_ends());
+                }
+            }
+        }
+        self.gate.claims_end = claims_end;
+        old.into_iter().for_each(|(slot, _)| self.remove(slot));
+    }
+
     /// If all handshakes are taken, drops one for a client at this address: the oldest of the network with most
     /// handshakes.
-    pub(super) fn make_room_for_handshake(&mut self, from: SocketAddr) {
+    pub(super) fn make_room_for_handshake(&mut self, now: Time, from: SocketAddr) {
+        if self.gate.half_open() >= self.config.limits.handshakes {
+            self.drop_old_handshakes(now);
+        }
         if self.gate.half_open() < self.config.limits.handshakes {
             return;
         }

@@ -130,7 +130,7 @@ pub struct ConnectRequest {
     pub suite: Suite,
     /// Configuration of the connection.
     pub connection: ConnectionConfig,
-    /// The attempt fails after this time without a reply.
+    /// The attempt fails after this time without a reply. Once the server replies, it may take three times as long.
     pub patience: narrows_base::Duration,
     /// Data of the first stream. They are sent in the first packet if `server_key` is given and a token for that server
     /// permits early data.

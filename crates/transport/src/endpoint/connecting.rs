@@ -2,6 +2,7 @@
 //! early data. If the server replies with SYN-ECHO, START follows with the cookie.
 
 use super::accepting::Overtaken;
+use super::tries::{Progress, Tries};
 use super::{ConnectRequest, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig, EarlyExchange};
 use crate::handshake::{ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample};
@@ -10,8 +11,8 @@ use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::noise::early::EarlyMessage;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
-    ClientHandshake, ConnectionId, Cookie, EarlyHandshake, Established, HandshakeError, Hello,
-    Params, StaticKey, Token, VERSION,
+    ClientHandshake, ConnectionId, Cookie, EarlyHandshake, Established, Hello, Params, StaticKey,
+    Token, VERSION,
 };
 use std::net::SocketAddr;
 
@@ -24,9 +25,6 @@ const GRACE: Duration = Duration::from_secs(1);
 const REFUSALS: u32 = 3;
 /// Time limit of that reply. An observer of the path can forge reports at once, while a reply takes a round trip.
 const REFUSED_GRACE: Duration = Duration::from_secs(3);
-/// Limit on the START-ECHOs that an attempt reads, with two X25519 operations each. Beyond it an attacker that forges
-/// them prevents the connection.
-const ECHOES: u32 = 64;
 
 /// Bit of a nonce's last byte that is 1 in the probes of an attempt, and 0 in its other packets.
 const PROBE: u8 = 1;
@@ -43,26 +41,22 @@ pub(super) struct Connecting {
     connect: ConnectRequest,
     id: ConnectionId,
     reset_token: [u8; 16],
-    nonce: Nonce,
+    /// Nonce of the probes, the attempt's first.
+    probe_nonce: Nonce,
     exchange: ClientExchange,
-    /// State for reading START-ECHO; absent while SYN-ECHO is awaited.
-    keys: Option<Box<ClientHandshake>>,
-    /// State for reading EARLY-ECHO. Kept after a SYN-ECHO, because that can be forged and EARLY-ECHO may still arrive.
-    early: Option<Box<EarlyHandshake>>,
+    /// State for reading START-ECHO and EARLY-ECHO. Kept after a SYN-ECHO, because that can be forged and they may still
+    /// arrive.
+    tries: Tries,
     /// Packets of the server that arrived before EARLY-ECHO.
     pub(super) overtaken: Overtaken,
-    /// When the attempt fails.
-    until: Time,
-    /// Reason of the failure.
-    outcome: Closed,
+    progress: Progress,
+    /// Reason of the failure, if a reply gave one.
+    outcome: Option<Closed>,
     was_busy: bool,
-    /// Whether a reply arrived, authentic or forged.
-    is_answered: bool,
     /// Number of packets reported as refused.
     refusals: u32,
     /// When the attempt fails without a reply, after these reports.
     refused_until: Time,
-    echoes: u32,
 }
 
 /// Result of a handshake at the client.
@@ -75,7 +69,7 @@ pub(super) struct HandshakeDone {
     pub(super) hello: Params,
     pub(super) path: PathSample,
     /// When the attempt fails without a packet of the server.
-    pub(super) until: Time,
+    pub(super) progress: Progress,
 }
 
 impl Connecting {
@@ -86,7 +80,7 @@ impl Connecting {
         reset_token: [u8; 16],
         nonce: Nonce,
     ) -> Connecting {
-        let until = now + connect.patience;
+        let progress = Progress::new(now, connect.patience);
         let known = connect.connection.path_hints().rate.is_some();
         let probes = connect.connection.probes_rate && !known;
         let exchange = ClientExchange::new(now, connect.connection.hints.rtt, probes);
@@ -94,18 +88,15 @@ impl Connecting {
             connect,
             id,
             reset_token,
-            nonce,
+            probe_nonce: nonce,
             exchange,
-            keys: None,
-            early: None,
+            tries: Tries::new(nonce),
             overtaken: Overtaken::default(),
-            until,
-            outcome: Closed::NoAnswer,
+            progress,
+            outcome: None,
             was_busy: false,
-            is_answered: false,
             refusals: 0,
             refused_until: Time::NEVER,
-            echoes: 0,
         }
     }
 
@@ -118,22 +109,22 @@ impl Connecting {
         key: &StaticKey,
         seed: [u8; 32],
     ) {
-        let suite = self.connect.suite;
+        let (suite, nonce) = (self.connect.suite, self.tries.nonce());
         if let (Some(data), ServerKey::Is(server)) =
             (&self.connect.early_data, self.connect.server_key)
             && let Some((token, age)) = token
             && token.permits_early_data()
         {
             let message = EarlyMessage { age, hello: self.hello(), frames: data.frames() };
-            let made = EarlyHandshake::new(suite, self.nonce, &token, key, &server, seed, &message);
+            let made = EarlyHandshake::new(suite, nonce, &token, key, &server, seed, &message);
             if let Ok(early) = made {
-                self.early = Some(Box::new(early));
+                self.tries.set_early(early);
                 return;
             }
         }
         let cookie = token.map_or(Cookie::NONE, |(token, _)| token.as_cookie());
-        match ClientHandshake::new(suite, self.nonce, &cookie, key, seed) {
-            Ok(keys) => self.keys = Some(Box::new(keys)),
+        match ClientHandshake::new(suite, nonce, &cookie, key, seed) {
+            Ok(keys) => self.tries.add(keys),
             Err(_) => self.exchange.restart(now),
         }
     }
@@ -141,31 +132,37 @@ impl Connecting {
     pub(super) fn remote(&self) -> SocketAddr {
         self.connect.remote
     }
-    pub(super) fn nonce(&self) -> Nonce {
-        self.nonce
+    /// The nonces whose replies count.
+    pub(super) fn nonces(&self) -> impl Iterator<Item = &Nonce> {
+        self.tries.nonces()
+    }
+    pub(super) fn probe_nonce(&self) -> Nonce {
+        self.probe_nonce
     }
     pub(super) fn config(&self) -> &ConnectionConfig {
         &self.connect.connection
     }
     /// The event if the attempt ends now.
-    pub(super) fn outcome(&self) -> Closed {
+    pub(super) fn outcome(&self, now: Time) -> Closed {
         match &self.outcome {
-            Closed::NoAnswer if self.was_busy => Closed::Busy,
-            Closed::NoAnswer if self.is_refused() => Closed::NoListener,
-            other => other.clone(),
+            Some(outcome) => outcome.clone(),
+            None if self.was_busy => Closed::Busy,
+            None if self.is_refused() => Closed::NoListener,
+            None => self.progress.failure(now),
         }
     }
     /// Handles BUSY. It may be forged and the server may have a place soon, so it only changes the reason of a later
     /// failure.
-    pub(super) fn on_busy(&mut self) {
-        (self.was_busy, self.is_answered) = (true, true);
+    pub(super) fn on_busy(&mut self, now: Time) {
+        self.was_busy = true;
+        self.progress.on_answer(now);
     }
 
     /// Handles a report that no socket receives at the server's address; returns whether the attempt must end now. After
     /// a reply, reports are ignored. A packet counts once. An observer of the path can forge reports before the reply
     /// arrives, so that an attempt beyond this host waits for it.
     pub(super) fn on_refused(&mut self, now: Time) -> bool {
-        if self.is_answered || self.refusals >= REFUSALS {
+        if self.progress.is_answered() || self.refusals >= REFUSALS {
             return false;
         }
         if self.refusals < self.exchange.sent() {
@@ -182,10 +179,11 @@ impl Connecting {
     }
     /// Whether several packets were refused and no reply arrived.
     fn is_refused(&self) -> bool {
-        !self.is_answered && !self.refused_until.is_never()
+        !self.progress.is_answered() && !self.refused_until.is_never()
     }
     pub(super) fn until(&self) -> Time {
-        if self.is_refused() { self.until.min(self.refused_until) } else { self.until }
+        let until = self.progress.until;
+        if self.is_refused() { until.min(self.refused_until) } else { until }
     }
     pub(super) fn due(&self) -> Time {
         self.exchange.due().min(self.until())
@@ -196,28 +194,22 @@ impl Connecting {
     pub(super) fn is_stale(&self, now: Time) -> bool {
         self.exchange.is_stale(now)
     }
-    /// Restarts the attempt.
-    pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {
-        self.nonce = nonce;
+    /// Restarts the attempt; returns the nonce whose replies count no longer.
+    pub(super) fn restart(&mut self, now: Time, nonce: Nonce) -> Option<Nonce> {
         self.exchange.restart(now);
-        (self.keys, self.early) = (None, None);
-        self.overtaken = Overtaken::default();
-        self.echoes = 0;
+        self.tries.restart(nonce)
     }
 
     /// The next handshake packet, if it is due.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         match self.exchange.next_packet(now)? {
-            HandshakePacket::Syn => Some(packet::syn(VERSION, &self.nonce)),
+            HandshakePacket::Syn => Some(packet::syn(VERSION, &self.tries.nonce())),
             HandshakePacket::Probe => {
-                let mut nonce = self.nonce;
+                let mut nonce = self.probe_nonce;
                 nonce[15] |= PROBE;
                 Some(packet::syn_of(VERSION, &nonce, PROBE_BYTES.into()))
             }
-            HandshakePacket::Start => match (&self.keys, &self.early) {
-                (Some(keys), _) => Some(keys.start().to_vec()),
-                (None, early) => early.as_ref().map(|early| early.start().to_vec()),
-            },
+            HandshakePacket::Start => self.tries.start(),
         }
     }
 
@@ -228,29 +220,40 @@ impl Connecting {
 
     /// Handles the reply to a probe.
     pub(super) fn on_probe_echo(&mut self, now: Time) {
-        self.is_answered = true;
+        self.progress.on_answer(now);
         self.exchange.on_probe_echo(now);
     }
 
-    /// Handles a SYN-ECHO with this attempt's nonce. Returns whether START is to be sent.
+    /// A reply to the kept `nonce` continues the handshake.
+    fn resume(&mut self, nonce: Nonce) {
+        if nonce != self.tries.nonce() {
+            self.exchange.resume_earlier();
+            self.tries.use_nonce(nonce);
+        }
+    }
+
+    /// Handles a SYN-ECHO with one of this attempt's nonces. Returns whether START is to be sent.
     pub(super) fn on_syn_echo(
         &mut self,
         now: Time,
+        nonce: Nonce,
         cookie: &Cookie,
         key: &StaticKey,
         seed: [u8; 32],
     ) -> bool {
-        self.is_answered = true;
+        self.progress.on_answer(now);
         if !self.exchange.takes_cookie() {
             return false;
         }
-        let made = ClientHandshake::new(self.connect.suite, self.nonce, cookie, key, seed);
+        let made = ClientHandshake::new(self.connect.suite, nonce, cookie, key, seed);
         let Ok(keys) = made else { return false };
+        self.resume(nonce);
+        self.progress.on_step(now, self.exchange.waited(now));
         self.exchange.begin_start(now);
-        self.keys = Some(Box::new(keys));
-        if self.outcome == Closed::Version {
+        self.tries.add(keys);
+        if self.outcome == Some(Closed::Version) {
             // A server with this version replied, so the VERSION was forged.
-            self.outcome = Closed::NoAnswer;
+            self.outcome = None;
         }
         true
     }
@@ -258,7 +261,7 @@ impl Connecting {
     /// Handles a VERSION with this attempt's nonce. It is not authenticated, and this end supports no other version.
     /// The attempt ends soon, unless another reply of the server arrives.
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
-        self.is_answered = true;
+        self.progress.on_answer(now);
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
         if is_plausible && self.exchange.takes_cookie() {
             self.end_soon(now, Closed::Version);
@@ -266,9 +269,9 @@ impl Connecting {
     }
 
     fn end_soon(&mut self, now: Time, outcome: Closed) {
-        if self.outcome == Closed::NoAnswer {
-            self.outcome = outcome;
-            self.until = self.until.min(now + GRACE);
+        if self.outcome.is_none() {
+            self.outcome = Some(outcome);
+            self.progress.until = self.progress.until.min(now + GRACE);
         }
     }
 
@@ -289,56 +292,59 @@ impl Connecting {
 
     /// Keeps a packet that may have arrived before EARLY-ECHO. Before FINISH a server sends no other packets.
     pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
-        if self.early.is_some() {
+        if self.tries.has_early() {
             self.overtaken.keep(ecn, datagram);
         }
     }
 
-    /// Handles an EARLY-ECHO with this attempt's nonce.
+    /// Handles an EARLY-ECHO with one of this attempt's nonces.
     pub(super) fn on_early_echo(
         &mut self,
         now: Time,
         echo: &StartEcho<'_>,
     ) -> Option<HandshakeDone> {
-        let hello = self.hello().params;
-        let early = self.early.as_mut()?;
-        if self.echoes >= ECHOES {
-            return None;
-        }
-        self.echoes += 1;
-        let established = early.on_early_echo(echo).ok()?;
-        let path = self.exchange.finish(now);
-        Some(HandshakeDone { established, finish: None, hello, path, until: self.until })
+        self.progress.on_answer(now);
+        let established = self.tries.on_early_echo(echo)?;
+        Some(self.done(now, echo.nonce, established, None))
     }
 
-    /// Handles a START-ECHO with this attempt's nonce.
+    /// Handles a START-ECHO with one of this attempt's nonces.
     pub(super) fn on_start_echo(
         &mut self,
         now: Time,
         echo: &StartEcho<'_>,
     ) -> Option<HandshakeDone> {
+        self.progress.on_answer(now);
         let hello = self.hello();
-        let keys = self.keys.as_mut()?;
-        if self.echoes >= ECHOES {
-            return None;
-        }
-        self.echoes += 1;
         let wanted = self.connect.server_key;
-        let read = keys.on_start_echo(echo, &hello, |key| match wanted {
+        let read = self.tries.on_start_echo(echo, &hello, |key| match wanted {
             ServerKey::Any => true,
             ServerKey::Is(right) => *key == right,
         });
         match read {
             Ok((established, finish)) => {
-                let path = self.exchange.finish(now);
-                let (hello, until) = (hello.params, self.until);
-                Some(HandshakeDone { established, finish: Some(finish), hello, path, until })
+                Some(self.done(now, echo.nonce, established, Some(finish)))
             }
-            Err(HandshakeError::KeyRefused(found)) => {
-                self.end_soon(now, Closed::WrongKey { found });
+            Err(refused) => {
+                if let Some(found) = refused {
+                    self.end_soon(now, Closed::WrongKey { found });
+                }
                 None
             }
-            Err(_) => None,
         }
+    }
+
+    fn done(
+        &mut self,
+        now: Time,
+        nonce: Nonce,
+        established: Established,
+        finish: Option<Vec<u8>>,
+    ) -> HandshakeDone {
+        self.resume(nonce);
+        self.progress.on_step(now, self.exchange.waited(now));
+        let path = self.exchange.finish(now);
+        let hello = self.hello().params;
+        HandshakeDone { established, finish, hello, path, progress: self.progress }
     }
 }

@@ -159,7 +159,10 @@ fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
                 failed += 1;
                 assert!(loss > 0.4, "seed {seed}: much patience, little loss");
                 // A server without FINISH has dropped the handshake, and sends RESET for data.
-                assert!(matches!(why, Closed::NoAnswer | Closed::Reset), "seed {seed}: {why:?}");
+                assert!(
+                    matches!(why, Closed::NoAnswer { .. } | Closed::Reset),
+                    "seed {seed}: {why:?}"
+                );
                 assert!(net.at(CLIENT).is_empty(), "seed {seed}");
             }
         }
@@ -179,10 +182,11 @@ fn nobody_there_is_said_when_patience_ends() {
     net.connect(ServerKey::Any);
     net.run_for(14.9);
     assert_eq!(net.closed(CLIENT), None);
-    // START at 0, 0.3, 0.6, 0.9, 1.5, 2.1; from 3.1 SYN at such distances and then every second.
-    assert_eq!(net.seen.len(), 21);
+    // START at 0, 0.3, 0.6, 0.9, 1.5, 2.1; SYN at 3.3, 3.9, 4.5, 5.7, 6.9, 9.3, 11.7.
+    assert_eq!(net.seen.len(), 14);
     net.run_for(0.2);
-    assert_eq!(net.closed(CLIENT), Some(Closed::NoAnswer));
+    let waited = Duration::from_secs(15);
+    assert_eq!(net.closed(CLIENT), Some(Closed::NoAnswer { waited, first_answer: None }));
     assert!(net.at(CLIENT).is_empty());
     assert!(net.at(CLIENT).next_timeout().is_never());
 }
@@ -542,4 +546,63 @@ fn a_long_path_that_is_known_is_asked_once() {
     assert_eq!([0x81, 0x82, 0x83, 0x84, 0x85].map(count), [0, 0, 1, 1, 2]);
     let rtt = net.at(CLIENT).connection(handle).unwrap().rtt;
     assert_eq!(rtt, Some(Duration::from_millis(600)));
+}
+
+/// A connection to a server in `rtt`, and the round trips that it took at the client. `way` gives a packet's copies
+/// beyond the delay of half a round trip.
+fn round_trips_to_open(net: &mut StubNetwork<StubConnection>, rtt: f64, loss: f64) -> f64 {
+    let patience = Duration::from_secs(25);
+    let wish = ConnectRequest { patience, ..wish(SERVER, right()) };
+    let began = net.now;
+    let handle = net.at(CLIENT).connect(began, wish).unwrap();
+    let mut random_key = RandomKey::from_seed(7).named("path").stream();
+    while net.at(CLIENT).connection(handle).is_none() {
+        let until = net.now + Duration::from_millis(50);
+        net.run(until, &mut |now, _| {
+            let delay = Duration::from_secs_f64(rtt / 2.0);
+            if random_key.chance(loss) { vec![] } else { vec![now + delay] }
+        });
+        assert_eq!(net.closed(CLIENT), None, "round trips of {rtt} s");
+    }
+    let opened = net.now.since(began).as_secs_f64();
+    let until = net.now + Duration::from_secs_f64(3.0 * rtt + 5.0);
+    net.run(until, &mut |now, _| {
+        let delay = Duration::from_secs_f64(rtt / 2.0);
+        if random_key.chance(loss) { vec![] } else { vec![now + delay] }
+    });
+    assert!(net.is_connected(CLIENT) && net.is_connected(SERVER), "round trips of {rtt} s");
+    opened / rtt
+}
+
+/// The reply to the first START arrives after the attempt has restarted with another nonce.
+#[test]
+fn round_trip_of_twenty_seconds_needs_no_second_one_to_open() {
+    for rtt in [3.6, 4.0, 8.0, 12.0, 20.0] {
+        let mut net = StubNetwork::pair(50);
+        assert!(round_trips_to_open(&mut net, rtt, 0.0) < 1.1, "{rtt} s");
+        let starts = net.seen.iter().filter(|s| matches!(s.2[0], 0x81 | 0x83)).count();
+        assert!(starts <= 16, "{starts} packets until the first reply");
+        let mut net = StubNetwork::pair_with_cookies(50);
+        assert!(round_trips_to_open(&mut net, rtt, 0.0) < 2.1, "{rtt} s");
+        let mut net = StubNetwork::pair(51);
+        assert!(round_trips_to_open(&mut net, rtt, 0.2) < 3.0, "{rtt} s");
+        let mut net = StubNetwork::pair_with_cookies(51);
+        assert!(round_trips_to_open(&mut net, rtt, 0.2) < 4.0, "{rtt} s");
+    }
+}
+
+/// A server that answers SYN and never START: the failure reports the first answer, and the attempt ends.
+#[test]
+fn unfinished_handshake_reports_the_first_answer() {
+    let mut net = StubNetwork::pair_with_cookies(52);
+    net.connect(right());
+    let until = net.now + Duration::from_secs(60);
+    net.run(until, &mut |now, bytes| {
+        if bytes[0] == 0x84 { vec![] } else { vec![now + Duration::from_secs(2)] }
+    });
+    let Some(Closed::NoAnswer { first_answer, .. }) = net.closed(CLIENT) else {
+        panic!("{:?}", net.closed(CLIENT))
+    };
+    assert_eq!(first_answer, Some(Duration::from_secs(4)));
+    assert!(net.at(CLIENT).nonces.is_empty());
 }

@@ -5,6 +5,7 @@ use super::activity::Activity;
 use super::connecting::Connecting;
 use super::managed::ManagedConnection;
 use super::share::CountedClient;
+use super::tries::Progress;
 use crate::connection::NewConnection;
 use crate::connection::{Closed, ConnectionEvent};
 use crate::handshake::{FinishRepeat, PacketPair};
@@ -19,10 +20,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) struct Finishing {
     pub(super) packet: Vec<u8>,
     pub(super) repeat: FinishRepeat,
-    /// Nonce of the attempt, and its probes.
+    /// Nonce of the probes, and their measurement.
     pub(super) probes: (Nonce, PacketPair),
-    /// When the attempt fails.
-    pub(super) until: Time,
+    pub(super) progress: Progress,
 }
 
 /// EARLY-ECHO, repeated on request until a packet of the client opens.
@@ -174,10 +174,12 @@ fn panicked(controller: String, panic: &(dyn Any + Send)) -> Closed {
 pub(super) fn due<C: ManagedConnection>(content: &mut ConnectionState<C>) -> Time {
     match content {
         ConnectionState::Connecting(connecting) => connecting.due(),
-        ConnectionState::Accepting(accepting) => accepting.until(),
+        ConnectionState::Accepting(accepting) => accepting.until,
         ConnectionState::Live(live) if live.over.is_none() => {
-            let finish =
-                live.finishing.as_ref().map_or(Time::NEVER, |f| f.repeat.due().min(f.until));
+            let finish = live
+                .finishing
+                .as_ref()
+                .map_or(Time::NEVER, |f| f.repeat.due().min(f.progress.until));
             finish.min(live.guarded(|c| c.next_timeout()).unwrap_or(Time::NEVER))
         }
         ConnectionState::Live(_) | ConnectionState::Over(_) => Time::NEVER,

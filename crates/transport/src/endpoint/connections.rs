@@ -2,7 +2,7 @@
 
 use super::alarms::Alarms;
 use super::client_counts::ClientCounts;
-use super::connecting::of_attempt;
+use super::connecting::{Connecting, of_attempt};
 use super::connection_state::{ConnectionState, due};
 use super::handshake_gate::HandshakeGate;
 use super::handshake_rate::HandshakeRateLimit;
@@ -140,19 +140,19 @@ impl<C: ManagedConnection> Connections<C> {
         let Some(content) = self.table.get(slot).and_then(|s| s.content.as_mut()) else { return };
         match content {
             ConnectionState::Connecting(connecting) if now >= connecting.until() => {
-                let outcome = connecting.outcome();
+                let outcome = connecting.outcome(now);
                 self.give_up(slot, outcome);
             }
             ConnectionState::Connecting(connecting) => {
                 // This does not depend on whether the driver takes the packet.
                 let until = connecting.until();
                 if connecting.is_stale(now) {
-                    let old = connecting.nonce();
                     let mut drawn = [0; 16];
                     self.entropy.fill(&mut drawn);
                     let (nonce, _) = of_attempt(drawn);
-                    connecting.restart(now, nonce);
-                    self.nonces.remove(&old);
+                    if let Some(old) = connecting.restart(now, nonce) {
+                        self.nonces.remove(&old);
+                    }
                     self.nonces.insert(nonce, slot);
                 }
                 self.urge(slot);
@@ -161,8 +161,8 @@ impl<C: ManagedConnection> Connections<C> {
             ConnectionState::Accepting(_) => self.remove(slot),
             ConnectionState::Live(live) => {
                 if let Some(finishing) = &live.finishing {
-                    if now >= finishing.until {
-                        live.over = Some(Closed::NoAnswer);
+                    if now >= finishing.progress.until {
+                        live.over = Some(finishing.progress.failure(now));
                         live.finishing = None;
                     } else if finishing.repeat.due() <= now {
                         self.urge(slot);
@@ -245,9 +245,15 @@ impl<C: ManagedConnection> Connections<C> {
         if let Some(ConnectionState::Connecting(connecting)) =
             s.content.replace(ConnectionState::Over(why))
         {
-            self.nonces.remove(&connecting.nonce());
+            self.forget_nonces(&connecting);
         }
         self.touch(slot);
+    }
+
+    fn forget_nonces(&mut self, connecting: &Connecting) {
+        connecting.nonces().for_each(|nonce| {
+            self.nonces.remove(nonce);
+        });
     }
 
     /// Queues the slot for a handshake packet.
@@ -314,7 +320,7 @@ impl<C: ManagedConnection> Connections<C> {
             }
             Some(ConnectionState::Accepting(accepting)) => self.gate.leave(accepting.proof),
             Some(ConnectionState::Connecting(connecting)) => {
-                self.nonces.remove(&connecting.nonce());
+                self.forget_nonces(&connecting);
             }
             Some(ConnectionState::Over(_)) | None => {}
         }

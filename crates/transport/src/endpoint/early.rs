@@ -134,6 +134,7 @@ impl<C: ManagedConnection> Connections<C> {
                 established,
                 remote: from,
                 rtt: None,
+                max_rtt: Duration::ZERO,
                 without_syn: true,
                 token: Some(token),
                 early: Some(EarlyExchange::Received),

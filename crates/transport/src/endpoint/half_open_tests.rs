@@ -38,8 +38,8 @@ fn a_flood_of_half_open_handshakes_delays_nobody() {
     }
     assert!(net.at(SERVER).gate.half_open() == 64);
     assert!(is_alive(&mut net, CLIENT, talker));
-    net.run_for(11.0);
-    assert_eq!(net.at(SERVER).gate.half_open(), 0, "they had their ten seconds");
+    net.run_for(31.0);
+    assert_eq!(net.at(SERVER).gate.half_open(), 0, "they had their half minute");
 }
 
 /// A client's START without a cookie.
@@ -73,12 +73,33 @@ fn a_flood_of_starts_without_a_cookie_costs_others_one_round_trip() {
     let honest = net.connect(ServerKey::Any);
     net.run_for(0.085);
     assert!(net.at(CLIENT).connection(honest).is_some());
+    // After ten seconds their places are for new handshakes. Without new ones they last for half a minute.
     net.run_for(11.0);
-    assert_eq!(net.at(SERVER).gate.half_open(), 0);
-    // Now a handshake without a cookie may begin again.
+    assert_eq!(net.at(SERVER).gate.half_open(), most);
     let now = net.now;
     net.at(SERVER).receive(now, place(900), 0, &mut start_without_cookie(1));
     assert_eq!(net.at(SERVER).gate.half_open(), 1);
+    net.run_for(31.0);
+    assert_eq!(net.at(SERVER).gate.half_open(), 0);
+}
+
+/// A full server keeps the handshakes of the last ten seconds and gives older places to new ones, with a cookie too.
+#[test]
+fn old_handshake_gives_way_only_if_places_run_out() {
+    let mut net = net(11, Clients::Any);
+    let mut attackers = Attackers::new();
+    let most = net.at(SERVER).config.limits.handshakes;
+    for n in 0..most {
+        let from = attackers.place(&format!("10.0.{}.1", n));
+        attackers.start(&mut net, from, 100);
+        net.run_for(0.05);
+    }
+    net.run_for(8.0);
+    assert_eq!(net.at(SERVER).gate.half_open(), most);
+    let from = attackers.place("10.1.0.1");
+    attackers.start(&mut net, from, 100);
+    let left = net.at(SERVER).gate.half_open();
+    assert!((2..most).contains(&left), "{left} of {most}");
 }
 
 /// A quarter of the handshakes of a second may begin without a cookie, however many may wait.

@@ -6,7 +6,7 @@ use super::handshake_rate::{HandshakeRate, HandshakeRateLimit};
 use super::source::ClientNetwork;
 use super::used_tokens::UsedTokens;
 use super::{EndpointLimits, Entropy};
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_wire::cookie::MAX_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, Start};
 use narrows_wire::token::{MAX_TOKEN_LIFE, TokenName};
@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 const SECOND: u64 = 1_000_000_000;
+/// STARTs accepted in this time are remembered.
+const REMEMBERED: Duration = Duration::from_secs(20);
 /// Part of the handshakes per second, and of those that wait for FINISH, that may have an unproven address.
 const UNPROVEN_PART: usize = 4;
 
@@ -42,6 +44,8 @@ pub(super) struct HandshakeGate {
     early_data: bool,
     tokens_since: Option<Time>,
     used_tokens: UsedTokens,
+    /// Until this time no handshake gives way by its age.
+    pub(super) claims_end: Time,
     half_open: usize,
     /// Those of `half_open` whose client's address is not proven, and their limit.
     unproven: usize,
@@ -54,7 +58,8 @@ pub(super) struct HandshakeGate {
     /// STARTs accepted within a cookie's lifetime, and their slots. `ages` has the same, the oldest first.
     recent: BTreeMap<(SocketAddr, Nonce), u32>,
     ages: VecDeque<(Time, (SocketAddr, Nonce))>,
-    /// Upper limit on `recent`: the handshakes that can begin within a cookie's lifetime.
+    /// Upper limit on `recent`: the handshakes that can begin within `REMEMBERED`. At a lower rate a START is remembered
+    /// for a cookie's lifetime.
     remembered: usize,
 }
 
@@ -73,6 +78,7 @@ impl HandshakeGate {
             early_data,
             tokens_since: None,
             used_tokens: UsedTokens::new(limits.used_tokens),
+            claims_end: Time::ZERO,
             half_open: 0,
             unproven: 0,
             most_unproven: limits.handshakes / UNPROVEN_PART,
@@ -83,7 +89,7 @@ impl HandshakeGate {
             ages: VecDeque::new(),
             // One more second, because the lifetime may begin within a second.
             remembered: (rate + unproven_rate) as usize
-                * (MAX_COOKIE_LIFE.as_nanos() / SECOND + 1) as usize,
+                * (REMEMBERED.as_nanos() / SECOND + 1) as usize,
         }
     }
 
@@ -173,9 +179,13 @@ impl HandshakeGate {
     pub(super) fn permits_finish(&mut self, now: Time) -> bool {
         self.finishes.permits(now)
     }
+    /// Whether no place for a handshake with an unproven address is free.
+    pub(super) fn is_full_of_unproven(&self) -> bool {
+        self.unproven >= self.most_unproven
+    }
     /// Whether one more handshake with an unproven address may begin now. If so, it is counted.
     pub(super) fn permits_unproven(&mut self, now: Time) -> bool {
-        self.unproven < self.most_unproven && self.unproven_rate.permits(now)
+        !self.is_full_of_unproven() && self.unproven_rate.permits(now)
     }
     /// Counts a new handshake.
     pub(super) fn enter(

@@ -48,7 +48,7 @@ impl<C: ManagedConnection> Connections<C> {
                 let seed = self.draw();
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
                 if let Some(ConnectionState::Connecting(connecting)) = content
-                    && connecting.on_syn_echo(now, &cookie, &self.config.key, seed)
+                    && connecting.on_syn_echo(now, nonce, &cookie, &self.config.key, seed)
                 {
                     self.urge(slot);
                 }
@@ -79,7 +79,7 @@ impl<C: ManagedConnection> Connections<C> {
                 let Some(slot) = self.attempt(from, &nonce) else { return };
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
                 if let Some(ConnectionState::Connecting(connecting)) = content {
-                    connecting.on_busy();
+                    connecting.on_busy(now);
                 }
             }
             _ => {}
@@ -221,7 +221,7 @@ impl<C: ManagedConnection> Connections<C> {
         if !self.may_have_room(now, from) || !self.gate.permits(now, from) {
             return self.say_busy(from, &start.nonce);
         }
-        self.make_room_for_handshake(from);
+        self.make_room_for_handshake(now, from);
         if !self.table.has_room() {
             return self.say_busy(from, &start.nonce);
         }
@@ -240,7 +240,11 @@ impl<C: ManagedConnection> Connections<C> {
         if let Some(slot) = self.gate.known(now, from, &start.nonce) {
             return self.on_start_again(now, from, &start.nonce, slot);
         }
-        let is_permitted = self.gate.half_open() < self.config.limits.handshakes
+        let most = self.config.limits.handshakes;
+        if self.gate.half_open() >= most || self.gate.is_full_of_unproven() {
+            self.drop_old_handshakes(now);
+        }
+        let is_permitted = self.gate.half_open() < most
             && self.table.has_room()
             && self.may_have_room(now, from)
             && self.gate.permits_unproven(now);
@@ -319,13 +323,13 @@ impl<C: ManagedConnection> Connections<C> {
         let Some(s) = self.table.get(slot) else { return };
         let Some(ConnectionState::Connecting(connecting)) = &mut s.content else { return };
         let overtaken = std::mem::take(&mut connecting.overtaken);
-        let until = opened.until;
-        let PathSample { rtt, packet_pair, finish: repeat } = opened.path;
-        let probes = (connecting.nonce(), packet_pair);
+        let progress = opened.progress;
+        let PathSample { rtt, max_rtt, packet_pair, finish: repeat } = opened.path;
+        let probes = (connecting.probe_nonce(), packet_pair);
         // Without FINISH the server has accepted the early data.
         let early = connecting.early(opened.finish.is_none());
         let finishing =
-            opened.finish.map(|packet| Box::new(Finishing { packet, repeat, probes, until }));
+            opened.finish.map(|packet| Box::new(Finishing { packet, repeat, probes, progress }));
         let beginning = NewConnection {
             side: Side::Client,
             config: connecting.config(),
@@ -333,13 +337,16 @@ impl<C: ManagedConnection> Connections<C> {
             established: opened.established,
             remote: from,
             rtt,
+            max_rtt,
             without_syn: false,
             token: None,
             early,
             seed,
         };
         let begun = LiveConnection::begin(now, beginning, finishing, None);
-        self.nonces.remove(&connecting.nonce());
+        for nonce in connecting.nonces() {
+            self.nonces.remove(nonce);
+        }
         let mut live = match begun {
             Ok(live) => live,
             Err(why) => {
@@ -351,7 +358,7 @@ impl<C: ManagedConnection> Connections<C> {
         live.on_dispersion(now);
         s.content = Some(ConnectionState::Live(Box::new(live)));
         self.remotes.insert((from, slot));
-        self.arm(slot, until);
+        self.arm(slot, progress.until);
         self.urge(slot);
         self.touch(slot);
         for (ecn, mut datagram) in overtaken {

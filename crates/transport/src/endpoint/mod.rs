@@ -46,6 +46,7 @@ pub mod share;
 pub mod source;
 mod table;
 mod token_store;
+mod tries;
 mod used_tokens;
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ fn a_copied_start_with_a_token_opens_nothing() {
     // The token is used, or is another client's: the reply is a cookie.
     assert_eq!(copied(&mut net, "198.51.100.7:6000", 0.0), [0x82]);
     assert_eq!(copied(&mut net, OTHER, 0.0), [0x82]);
-    assert_eq!(copied(&mut net, CLIENT, 25.0), [0x82]);
+    assert_eq!(copied(&mut net, CLIENT, 45.0), [0x82]);
     assert_eq!(copied(&mut net, CLIENT, 100_000.0), [0x82]);
 }
 
@@ -285,13 +285,17 @@ fn opened_over_a_bad_path(seed: u64, loss: f64, has_tokens: bool) -> (u32, u32) 
             }
             Some(why) => {
                 assert!(loss > 0.2, "seed {seed}: {why:?}");
-                assert!(matches!(why, Closed::NoAnswer | Closed::Reset), "seed {seed}: {why:?}");
+                assert!(
+                    matches!(why, Closed::NoAnswer { .. } | Closed::Reset),
+                    "seed {seed}: {why:?}"
+                );
             }
         }
         let now = net.now;
         net.at(CLIENT).close(now, handle, 0, "");
         net.run_for(10.0);
     }
+    net.run_for(30.0);
     assert_eq!(net.at(SERVER).gate.half_open(), 0, "seed {seed}");
     (opened, by_token)
 }

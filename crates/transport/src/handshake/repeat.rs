@@ -6,10 +6,12 @@ use narrows_base::{Duration, Time};
 /// apart (RFC 9002 section 6.2.4 permits two). The second of RFC 6298 is meant for data. On bad links a handshake would
 /// wait that second for each lost packet, and an early repetition costs only 64 bytes.
 pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
+/// Initial timeout after a restart: several packets had no reply, so the path is bad or slow.
+pub(crate) const SECOND_REPEAT: Duration = Duration::from_millis(600);
 /// Shortest timeout with a known RTT, because the peer's computations take time, too.
 const SOON: Duration = Duration::from_millis(100);
-/// The longest timeout.
-const LAST_REPEAT: Duration = Duration::from_secs(2);
+/// The longest timeout. On a path of many seconds few copies leave before the first reply can arrive.
+pub(crate) const LAST_REPEAT: Duration = Duration::from_secs(5);
 /// Packets that leave within the first 0.6 s. If more were needed, several were lost, rather than all of them slow.
 const SLOW: u32 = 3;
 
@@ -47,13 +49,16 @@ impl Repeat {
         self.sent = self.sent.saturating_add(1);
         self.due = now + self.wait;
         if self.sent > 1 && self.sent % 2 == 1 {
-            let longest = self.wait.max(LAST_REPEAT.mul_f64(0.5));
-            self.wait = self.wait.saturating_mul(2).min(longest);
+            self.wait = self.wait.saturating_mul(2).min(LAST_REPEAT);
         }
     }
     /// Whether it was sent at all.
     pub(crate) fn is_sent(&self) -> bool {
         self.sent > 0
+    }
+    /// Time since it first left.
+    pub(crate) fn waited(&self, now: Time) -> Duration {
+        now.since(self.first_sent)
     }
     /// RTT from its reply. Absent after a repetition, because the reply is ambiguous (Karn's rule, RFC 6298 section 3).
     pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
@@ -126,10 +131,11 @@ mod tests {
     /// s.
     #[test]
     fn two_repeats_leave_in_each_timeout_and_timeouts_double() {
-        let lost = times(Repeat::new(at(0), FIRST_REPEAT), 9);
-        assert_eq!(lost, [0, 300, 600, 900, 1500, 2100, 3100, 4100, 5100]);
+        let lost = times(Repeat::new(at(0), FIRST_REPEAT), 12);
+        assert_eq!(lost, [0, 300, 600, 900, 1500, 2100, 3300, 4500, 6900, 9300, 14_100, 18_900]);
         // On a path with a long RTT no packet is repeated before a reply can arrive.
-        assert_eq!(times(Repeat::new(at(0), LAST_REPEAT), 4), [0, 2000, 4000, 6000]);
+        let wait = Duration::from_secs(60);
+        assert_eq!(times(Repeat::new(at(0), wait), 4), [0, 5000, 10_000, 15_000]);
     }
 
     #[test]

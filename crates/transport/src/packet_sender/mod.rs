@@ -37,6 +37,7 @@ mod sent_packet;
 mod skips;
 mod spurious;
 
+use crate::handshake::LAST_REPEAT;
 use crate::rtt::{RtoConfig, RttEstimator};
 use feed::CcFeed;
 use ledger::PacketLedger;
@@ -290,11 +291,15 @@ impl<P: Default> PacketSender<P> {
     }
 
     /// Sets the RTT measured by the handshake. Timers use it, but it is no sample of full packets. It is capped at the
-    /// longest timeout: the handshake would have retransmitted by then, so a longer one contains a leap of the clock.
+    /// handshake's longest timeout: it would have retransmitted by then, so a longer one contains a leap of the clock.
     pub fn seed_rtt(&mut self, now: Time, rtt: Duration) {
-        let rtt = rtt.min(MAX_BACKOFF_TIMEOUT);
+        let rtt = rtt.min(LAST_REPEAT);
         self.path.know(now, rtt);
         self.limiter.on_rtt(now, rtt);
+    }
+    /// Sets an upper limit on the RTT, before any sample: no PTO expires before a report can arrive.
+    pub fn limit_rtt(&mut self, max_rtt: Duration) {
+        self.path.limit_rtt(max_rtt);
     }
     /// A full packet has `full` bytes, while the controller was built for `nominal`. Byte counts that the controller
     /// receives and returns are scaled by the ratio, so that its packets per second are right.

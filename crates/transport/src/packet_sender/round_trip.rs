@@ -11,9 +11,12 @@ pub(super) const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// RFC 9002 section 6.1.2.
 const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 const GRANULARITY: Duration = Duration::from_millis(1);
-/// Limit on the PTO without back-off. Longer RTTs are a stall rather than a path: this is five times that of a
-/// geostationary satellite with a queue of a second.
+/// Limit on the PTO without back-off, or this many of the smallest RTT. Longer RTTs are a stall rather than a path:
+/// this is five times that of a geostationary satellite with a queue of a second.
 const MAX_BASE_PTO: Duration = Duration::from_secs(10);
+const MAX_PTO_ROUND_TRIPS: u64 = 2;
+/// The first PTO by the handshake's limit on the RTT: reports are delayed, and the path jitters.
+const MARGIN: f64 = 1.25;
 /// Bounds of the delay up to which a queue is short, which is an eighth of the smallest RTT: RFC 9406 section 4.2 takes
 /// a path for not yet full below it.
 const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
@@ -81,6 +84,12 @@ impl RoundTrip {
         self.latest_rtt = rtt;
         self.first_rtt_sample = self.first_rtt_sample.min(now);
     }
+    /// Sets an upper limit on the RTT, before any sample.
+    pub fn limit_rtt(&mut self, max_rtt: Duration) {
+        let first = max_rtt.mul_f64(MARGIN);
+        self.estimator.raise_initial(first);
+        self.max_pto = self.max_pto.max(first);
+    }
     #[inline]
     pub fn on_sent(&mut self, bytes: u16) {
         self.largest = self.largest.max(bytes);
@@ -139,7 +148,11 @@ impl RoundTrip {
             return self.estimator.rto(0);
         }
         let deviation = self.estimator.rttvar().saturating_mul(4).max(GRANULARITY);
-        (self.srtt() + deviation + max_ack_delay).min(MAX_BASE_PTO)
+        let longest = match self.min_rtt() {
+            Duration::MAX => MAX_BASE_PTO,
+            min => MAX_BASE_PTO.max(min.saturating_mul(MAX_PTO_ROUND_TRIPS)),
+        };
+        (self.srtt() + deviation + max_ack_delay).min(longest)
     }
     /// A packet with a smaller RTT met a shorter queue than one that overflows.
     pub fn short_queue(&self) -> Duration {

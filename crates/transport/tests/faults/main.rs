@@ -117,7 +117,7 @@ fn summarize(endings: &[Ending]) {
                 Closed::ByPeer { .. } => "closed by the peer",
                 Closed::Reset => "reset",
                 Closed::TimedOut => "timed out",
-                Closed::NoAnswer => "no answer",
+                Closed::NoAnswer { .. } => "no answer",
                 Closed::NoListener => "no listener",
                 Closed::SmallPath { .. } => "small path",
                 Closed::Locally => "closed here",
