@@ -38,8 +38,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Timeout of an attempt over UDP; afterwards TCP is tried.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Silence of a server, with unanswered probes, after which another connection is tried.
 const SILENCE: Duration = Duration::from_secs(12);
 
@@ -458,7 +456,7 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
             judge: Box::new(move |found| pin(&known, &server, found)),
             identity,
             config,
-            patience: PATIENCE,
+            patience: narrows_net::OPENING_TIMEOUT,
             tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("client"))),
         },
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Retry deadline, as long as the wait for a server that does not answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
 /// The deadline over the wait before the second attempt. The wait doubles with each attempt, up to [`LAST_WAIT`].
-const FIRST_WAIT: u32 = 50;
+const FIRST_WAIT: u32 = 125;
 /// The deadline over the longest wait.
-const LAST_WAIT: u32 = 5;
+const LAST_WAIT: u32 = 12;
 /// Number of times that progress may restart the retry deadline. Without it, a server that accepts everything and
 /// stores nothing would receive the data forever.
 const MAX_RENEWALS: u32 = 100;
@@ -222,7 +222,7 @@ mod tests {
     fn the_user_is_told_at_once_and_once() {
         static TOLD: AtomicUsize = AtomicUsize::new(0);
         let mut patience = Patience::new(Instant::now(), PATIENCE, |line| {
-            assert!(line.contains("h:1 is busy") && line.contains("10 s"), "{line}");
+            assert!(line.contains("h:1 is busy") && line.contains("25 s"), "{line}");
             TOLD.fetch_add(1, Ordering::SeqCst);
         });
         for _ in 0..2 {

@@ -306,7 +306,7 @@ fn a_tcp_server_that_is_busy_is_asked_again() {
     let accept = Box::new(|_: &[u8; 32]| Ok(()));
     let session = TcpSession::new(&host, to.port(), ours, None, accept, &NEVER).unwrap();
     let session = session.telling(|line| {
-        assert!(line.contains("is busy: it is asked again for 10 s"), "{line}");
+        assert!(line.contains("is busy: it is asked again for 25 s"), "{line}");
         WANTED.store(true, Ordering::SeqCst);
     });
     let listed = session.while_busy(|| list(&session, &CleanPath::root())).unwrap();

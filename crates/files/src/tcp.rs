@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Time limit of connecting, and of the handshake.
-pub const OPENING: Duration = Duration::from_secs(15);
+pub const OPENING: Duration = Duration::from_secs(30);
 
 /// Checks a server's key.
 pub type Accept = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;

@@ -16,7 +16,7 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 /// Time that a sender has for its hello.
-const ASKING: Wait = Wait::from_secs(10);
+const ASKING: Wait = Wait::from_secs(30);
 /// Interval of the status messages to the sender.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 

@@ -16,7 +16,7 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 /// Time that a receiver has for its answer.
-const ANSWERING: Wait = Wait::from_secs(10);
+const ANSWERING: Wait = Wait::from_secs(30);
 
 /// Settings of the media, and callbacks.
 pub struct OutletOptions {

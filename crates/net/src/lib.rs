@@ -67,7 +67,8 @@ pub mod wait;
 pub use block::{block_on, block_on_for};
 pub use clock::Clock;
 pub use endpoint::{
-    Blocking, ConnectOptions, Connection, Driver, Endpoint, Options, ReceiveStream, SendStream,
+    Blocking, ConnectOptions, Connection, Driver, Endpoint, OPENING_TIMEOUT, Options,
+    ReceiveStream, SendStream,
 };
 pub use error::{Error, SystemError};
 pub use narrows_transport::endpoint::{EarlyData, MemoryTokens, TokenStore};

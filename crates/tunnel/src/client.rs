@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Time that a program's connection waits for a connection to the server: enough for an attempt over UDP and then TCP.
-const PATIENCE: Wait = Wait::from_secs(15);
+const PATIENCE: Wait = Wait::from_secs(55);
 
 /// Minimum wait for the server to permit another stream. It does so a round trip after another one has ended; if none
 /// ends, the client has as many streams as it may.
@@ -299,7 +299,7 @@ impl Tunnel {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// There is none within fifteen seconds.
+    /// There is none within a minute.
     pub async fn link(&self) -> Result<Arc<FarConnection>, NotOpened> {
         self.links().next().await
     }

@@ -32,11 +32,11 @@ const UNSENT: u32 = 64 << 10;
 /// A TCP connection without incoming bytes is closed after this time; an idle tunnel sends every 15 s.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Time for the endpoint to admit the client, including a few retries of the handshake.
-pub(crate) const OPENING: Duration = Duration::from_secs(15);
+pub(crate) const OPENING: Duration = Duration::from_secs(45);
 /// Time for the last packets of an rrtp connection to leave.
 const LINGER: Duration = Duration::from_secs(2);
 /// Timeout of a client's attempt to connect.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Carries datagrams in both directions until the TCP connection ends.
 pub async fn carry(mut tcp: TcpStream, udp: UdpSocket) -> Result<()> {

@@ -3,7 +3,6 @@
 use crate::failure::Failure;
 use crate::transfer::{client_key, known_servers, pin, server_key};
 use crate::transport::address;
-use narrows_base::Duration;
 use narrows_files::{Scheme, Url};
 use narrows_media::dial::Peer;
 use narrows_peers::access::AllowList;
@@ -11,9 +10,6 @@ use narrows_peers::{Identity, error};
 use narrows_transport::connection::ConnectionConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-
-/// Timeout of an attempt to connect.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The other end of a stream.
 pub enum FarEnd {
@@ -94,7 +90,7 @@ pub fn connected(
         judge: Box::new(move |found| pin(&known, &server, found)),
         identity,
         config,
-        patience: PATIENCE,
+        patience: narrows_net::OPENING_TIMEOUT,
         tap: None,
     })))
 }

@@ -25,7 +25,7 @@ mod wait_queue;
 pub use self::blocking::Blocking;
 pub use self::connection::Connection;
 pub use self::observer::{ConnectionView, Observer};
-pub use self::options::{ConnectOptions, Driver, Options, connection, new_key};
+pub use self::options::{ConnectOptions, Driver, OPENING_TIMEOUT, Options, connection, new_key};
 pub use self::receive_stream::ReceiveStream;
 pub use self::send_stream::SendStream;
 

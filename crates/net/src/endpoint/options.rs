@@ -137,6 +137,9 @@ impl Options {
     }
 }
 
+/// Default time without an answer after which an attempt to connect fails: round trips of 20 s are waited for.
+pub const OPENING_TIMEOUT: Duration = Duration::from_secs(25);
+
 /// The configuration of a connection to a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -147,7 +150,7 @@ pub struct ConnectOptions {
     pub suite: Suite,
     /// Timeouts, buffers, protocol and more.
     pub connection: ConnectionConfig,
-    /// The attempt fails after this long without an answer.
+    /// The attempt fails after this long without an answer. Once the server answers, it may take three times as long.
     pub patience: Duration,
     /// Data of the first stream, [`Connection::early_stream`](super::Connection::early_stream). It leaves with the
     /// first packet if the server is known ([`ServerKey::Is`]) and its stored token permits early data.
@@ -155,10 +158,10 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// For a server with this key: AES-256-GCM, and ten seconds of patience.
+    /// For a server with this key: AES-256-GCM, and [`OPENING_TIMEOUT`].
     pub fn new(server_key: ServerKey, connection: ConnectionConfig) -> ConnectOptions {
         let suite = Suite::Aes256Gcm;
-        let patience = Duration::from_secs(10);
+        let patience = OPENING_TIMEOUT;
         ConnectOptions { server_key, suite, connection, patience, early_data: None }
     }
     /// Adds early data, **which must be a repeatable request**.

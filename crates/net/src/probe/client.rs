@@ -4,7 +4,7 @@ use super::peer::{PeerEvent, ProbePeer};
 use super::server::LATE;
 use super::{CONTROLLER, OVERHEAD, ProbeError, client_config};
 use crate::clock::Clock;
-use crate::endpoint::Driver;
+use crate::endpoint::{Driver, OPENING_TIMEOUT};
 use crate::{ConnectOptions, Endpoint, Error, Options, block_on_for};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
@@ -17,9 +17,7 @@ use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 
-/// Time limit of the handshake.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Time limit of an answer beyond its expected duration.
+/// Time limit of an answer beyond its expected duration, and two round trips.
 const ANSWER: Duration = Duration::from_secs(4);
 
 /// Server and options of a probe.
@@ -135,10 +133,9 @@ impl ProbeConnection {
         };
         let client = Options::client(options.key.clone(), config.clone()).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(any, client)?;
-        let mut connect = ConnectOptions::new(options.server_key, config);
-        connect.patience = PATIENCE;
+        let connect = ConnectOptions::new(options.server_key, config);
         let clock = Clock::new();
-        let most = std::time::Duration::from_nanos(PATIENCE.as_nanos() * 2);
+        let most = std::time::Duration::from_nanos(OPENING_TIMEOUT.as_nanos() * 3);
         let connected = block_on_for(most, endpoint.connect(options.server, connect));
         let connection = connected.ok_or(ProbeError::Silent)??;
         let handshake = clock.now();
@@ -147,7 +144,8 @@ impl ProbeConnection {
         let measured = connection.stats().min_rtt;
         let halved = Duration::from_nanos(handshake.as_nanos() / 2);
         let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };
-        let prober = Prober { peer: ProbePeer::new(connection, stream), train: 0 };
+        let answer = ANSWER + rtt.saturating_mul(2);
+        let prober = Prober { peer: ProbePeer::new(connection, stream), train: 0, answer };
         Ok(ProbeConnection { endpoint, prober, rtt })
     }
 
@@ -181,6 +179,8 @@ impl Drop for ProbeConnection {
 struct Prober {
     peer: ProbePeer,
     train: u32,
+    /// Time limit of an answer beyond its expected duration.
+    answer: Duration,
 }
 
 impl Prober {
@@ -213,7 +213,7 @@ impl Prober {
         }
         let sent = self.peer.send_train(train)?;
         self.peer.say(&ProbeFrame::Sent { train: train.train, packets: sent.len() as u32 })?;
-        let until = self.peer.connection.now() + ANSWER;
+        let until = self.peer.connection.now() + self.answer;
         loop {
             let left = until.since(self.peer.connection.now());
             match self.peer.wait(left)? {
@@ -239,7 +239,7 @@ impl Prober {
         }
         self.peer.say(&ProbeFrame::Down(*train))?;
         let whole = Duration::from_nanos(train.gap_ns).saturating_mul(u64::from(train.packets));
-        let mut until = self.peer.connection.now() + whole + ANSWER;
+        let mut until = self.peer.connection.now() + whole + self.answer;
         let mut watch = OverflowWatch::new(train.stop_at);
         let (mut arrivals, mut stamps) = (Vec::new(), vec![None; train.packets as usize]);
         let (mut all, mut stopped) = (None, false);

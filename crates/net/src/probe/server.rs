@@ -7,8 +7,11 @@ use narrows_base::{Duration, Time};
 use narrows_probe::frames::{HEADER, MAX_PACKETS, ProbeFrame, TrainFrame, TrainHeader};
 use narrows_probe::{Budget, MAX_TIME, OverflowWatch, TrainArrival};
 
-/// Time limit of a probe, including delays of a loaded host.
+/// Time limit of a probe, including delays of a loaded host, beyond its round trips.
 const LONGEST: Duration = Duration::from_secs(20);
+/// Round trips of a probe that sends each train once, and the longest that counts.
+const ROUND_TRIPS: u64 = 16;
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(20);
 /// Time limit of the first request, and of packets that arrive after the train's end was announced.
 const FIRST: std::time::Duration = std::time::Duration::from_secs(5);
 /// A probe whose client is silent for this time, or for three round trips if longer, gives its place to the next probe of
@@ -82,10 +85,14 @@ impl Answering {
     fn run(&mut self) -> Result<(), ProbeError> {
         loop {
             let passed = self.peer.connection.now().since(self.began);
-            if passed >= LONGEST {
+            let rtt = match self.peer.connection.stats().min_rtt {
+                Duration::ZERO => MAX_ROUND_TRIP,
+                measured => measured.min(MAX_ROUND_TRIP),
+            };
+            if passed >= LONGEST + rtt.saturating_mul(ROUND_TRIPS) {
                 return Ok(());
             }
-            match self.peer.wait(MAX_TIME)? {
+            match self.peer.wait(MAX_TIME + rtt.saturating_mul(2))? {
                 None => return Ok(()),
                 Some(PeerEvent::Packet(at, ecn, header)) => {
                     if self.received.on_packet(at, ecn, &header) {
