@@ -19,8 +19,8 @@ pub struct Packet {
     /// packet.
     pub random_key: u32,
     /// ACK: up to three SACK blocks `[from, to)` as offsets from `seq`; `(0, 0)` is no block.
-    /// The first holds the segment that triggered this ACK (RFC 2018 section 4). Data: the low 16
-    /// bits of the first number are the count of application bytes, see [`Packet::payload`].
+    /// The first holds the segment that triggered this ACK (RFC 2018 section 4). If this segment
+    /// had arrived before, the first has only this, modulo 2^32 (RFC 2883). Data: the low 16 bits of the first number are the count of application bytes, see [`Packet::payload`].
     pub sack: [(u32, u32); 3],
     /// Index of the flow.
     pub flow: u32,

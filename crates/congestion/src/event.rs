@@ -43,6 +43,9 @@ pub struct CumulativeAck {
     /// Whether [`Ack::rtt`] would be valid without timestamps: false if the cumulative advance covers a retransmitted
     /// segment (Karn). `rtt` itself comes from the echoed timestamp and is valid in any case.
     pub rtt_unambiguous: bool,
+    /// Whether the path reorders so much that segments reported by SACK may let a window grow, too (Linux,
+    /// `tcp_may_raise_cwnd`).
+    pub selective_counts: bool,
 }
 
 /// An acknowledgement: one for every ACK packet, including duplicates.

@@ -76,6 +76,7 @@ impl IdealPath {
                 newly_sacked: 0,
                 duplicate: newly_acked == 0,
                 rtt_unambiguous: true,
+                selective_counts: false,
             },
             counted: newly_acked,
             newly_delivered: newly_acked.max(1),

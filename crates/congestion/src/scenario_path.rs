@@ -284,6 +284,7 @@ impl SimplePath {
                 newly_sacked: u64::from(newly_acked == 0),
                 duplicate: newly_acked == 0,
                 rtt_unambiguous: newly_acked > 0 && !ambiguous,
+                selective_counts: false,
             },
             counted: newly_acked.min(1),
             newly_delivered: 1,

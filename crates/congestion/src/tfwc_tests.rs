@@ -131,6 +131,7 @@ impl Line {
                 newly_sacked: 0,
                 duplicate: false,
                 rtt_unambiguous: true,
+                selective_counts: false,
             },
             counted: newly_acked,
             newly_delivered: 1,

@@ -339,6 +339,7 @@ impl KernelConnection {
                 newly_sacked: 0,
                 duplicate: false,
                 rtt_unambiguous: r.rtt.newest.is_some(),
+                selective_counts: false,
             },
             counted: 1,
             newly_delivered: 1,

@@ -110,6 +110,7 @@ fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool, delivers:
             newly_sacked: 0,
             duplicate: false,
             rtt_unambiguous: true,
+            selective_counts: false,
         },
         counted: 1,
         newly_delivered: u64::from(delivers),

@@ -161,6 +161,7 @@ impl Adapter {
                 newly_sacked: 0,
                 duplicate: false,
                 rtt_unambiguous: true,
+                selective_counts: false,
             },
             counted: 1,
             newly_delivered: 1,

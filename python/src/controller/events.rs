@@ -409,6 +409,7 @@ pub fn no_ack() -> congestion::Ack {
             newly_sacked: 0,
             duplicate: false,
             rtt_unambiguous: true,
+            selective_counts: false,
         },
         counted: 0,
         newly_delivered: 0,

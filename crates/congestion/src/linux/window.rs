@@ -65,7 +65,10 @@ impl LinuxWindow {
 
     /// An ACK has arrived. Returns whether it may raise the window now.
     pub fn admits(&mut self, ack: &Ack) -> bool {
-        let advances = ack.cumulative.newly_acked > 0 && ack.marks == 0 && ack.window_limited;
+        let cumulative = &ack.cumulative;
+        let delivers = cumulative.newly_acked > 0
+            || (cumulative.selective_counts && cumulative.newly_sacked > 0);
+        let advances = delivers && ack.marks == 0 && ack.window_limited;
         self.pending = if advances && ack.in_recovery { ack.newly_delivered } else { 0 };
         advances && !ack.in_recovery
     }
@@ -186,6 +189,19 @@ mod tests {
                 s.controller.on_ack(&ack);
             }
             assert_eq!(s.window(), 8.0, "{name}");
+        }
+    }
+
+    /// `tcp_may_raise_cwnd`.
+    #[test]
+    fn selective_reports_raise_window_only_on_reordering_paths() {
+        for (selective_counts, window) in [(false, 4.0), (true, 5.0)] {
+            let mut s = linux("reno");
+            let mut ack = s.ack(0, false);
+            ack.cumulative.newly_sacked = 1;
+            ack.cumulative.selective_counts = selective_counts;
+            s.controller.on_ack(&ack);
+            assert_eq!(s.window(), window);
         }
     }
 

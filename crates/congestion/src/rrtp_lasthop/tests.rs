@@ -58,6 +58,7 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
             newly_sacked: 0,
             duplicate: false,
             rtt_unambiguous: true,
+            selective_counts: false,
         },
         arrived: None,
         forward_delay: None,

@@ -1,16 +1,17 @@
 //! The receiving side: reassembly, acknowledgements, SACK blocks, delayed ACKs.
 
+mod blocks;
+
 use super::ecn::ReceiverEcn;
+use blocks::SackBlocks;
 use narrows_base::{Duration, Packet, Time};
-use narrows_transport::TcpConfig;
 use narrows_transport::ranges::Ranges;
+use narrows_transport::{RecoveryKind, TcpConfig};
 
 /// Longest delay of acknowledgements of segments out of order: a twentieth of the RTT, and at most this (Linux,
 /// `tcp_comp_sack_delay_ns`); and the most that are delayed (`tcp_comp_sack_nr`).
 const MAX_SACK_DELAY: Duration = Duration::from_millis(1);
 const MAX_COMPRESSED: u32 = 44;
-/// A delayed acknowledgement reports this many blocks; another block triggers it (`TCP_SACK_BLOCKS_EXPECTED`).
-const COMPRESSED_BLOCKS: usize = 2;
 
 /// Acknowledgements of segments out of order since the cumulative one has been `next`.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +55,7 @@ pub struct TcpReceiver {
     held: Ranges,
     /// Held segments shorter than a full one: (segment, missing bytes).
     short: Vec<(u64, u32)>,
-    /// A segment of each of the blocks reported last, newest first (RFC 2018 section 4).
-    recent: [u64; 3],
+    blocks: SackBlocks,
     /// In-order application bytes so far.
     delivered: u64,
     /// Packets in order since the last ACK, and the first of them.
@@ -87,7 +87,7 @@ impl TcpReceiver {
             next: 0,
             held: Ranges::default(),
             short: Vec::new(),
-            recent: [u64::MAX; 3],
+            blocks: SackBlocks::new(config.recovery == RecoveryKind::Rack),
             delivered: 0,
             unacked: 0,
             echo: (Time::ZERO, 0),
@@ -139,7 +139,7 @@ impl TcpReceiver {
         // A delayed acknowledgement leaves before another block displaces one of its blocks.
         let waiting = (self.compression.is_some_and(|c| c.waiting > 0)
             && p.seq > before
-            && self.displaces(p.seq))
+            && self.blocks.displaces(p.seq, before, &self.held))
         .then(|| self.build_ack(0));
         self.out_of_order(p, in_order);
         if self.compression.is_some() && !self.is_due_out_of_order(now, p, before) {
@@ -193,35 +193,18 @@ impl TcpReceiver {
             if new && p.payload() < self.payload {
                 self.short.push((p.seq, self.payload - p.payload()));
             }
-            self.remember(p.seq);
+            if !new {
+                self.blocks.on_duplicate(p.seq);
+            }
+            self.blocks.remember(p.seq, self.next, &self.held);
+        } else if !p.has(Packet::SYN) {
+            self.blocks.on_duplicate(p.seq);
         }
     }
 
     #[inline]
     fn count(&mut self, p: &Packet) {
         self.delivered += u64::from(p.payload());
-    }
-
-    /// Whether a new segment's block would displace one of the first blocks of the next acknowledgement.
-    fn displaces(&self, seq: u64) -> bool {
-        let known = self.recent.iter().filter(|r| **r != u64::MAX && **r >= self.next);
-        let blocks = known.filter_map(|r| self.held.find(*r));
-        let touches = |(from, to): &(u64, u64)| (*from..=*to).contains(&seq) || seq + 1 == *from;
-        blocks.take(COMPRESSED_BLOCKS).filter(|b| !touches(b)).count() == COMPRESSED_BLOCKS
-    }
-
-    fn remember(&mut self, seq: u64) {
-        let Some((from, to)) = self.held.find(seq) else { return };
-        let mut kept = [u64::MAX; 3];
-        kept[0] = seq;
-        let mut n = 1;
-        for old in self.recent {
-            if n < 3 && old >= self.next && !(from..to).contains(&old) && old != u64::MAX {
-                kept[n] = old;
-                n += 1;
-            }
-        }
-        self.recent = kept;
     }
 
     /// When the delayed acknowledgement is due.
@@ -251,7 +234,7 @@ impl TcpReceiver {
             compression.waiting = 0;
         }
         self.acks = self.acks.wrapping_add(1);
-        let sack = if self.held.is_empty() { [(0, 0); 3] } else { self.blocks() };
+        let sack = self.blocks.take(self.next, &self.held);
         let mut ack = Packet {
             seq: self.next,
             stamp: self.echo.0,
@@ -269,24 +252,6 @@ impl TcpReceiver {
             ack.set_arrived(self.arrived);
         }
         ack
-    }
-
-    fn blocks(&self) -> [(u32, u32); 3] {
-        let mut out = [(0, 0); 3];
-        let mut n = 0;
-        for seq in self.recent {
-            if seq == u64::MAX {
-                break;
-            }
-            let Some((from, to)) = self.held.find(seq) else { continue };
-            let offset = |x: u64| u32::try_from(x - self.next).unwrap_or(u32::MAX);
-            let block = (offset(from), offset(to));
-            if !out[..n].contains(&block) {
-                out[n] = block;
-                n += 1;
-            }
-        }
-        out
     }
 
     /// In-order application bytes so far.

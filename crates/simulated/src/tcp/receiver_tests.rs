@@ -133,3 +133,29 @@ fn damaged_packets_are_thrown_away() {
     assert!(r.on_packet(Time::ZERO, &p).is_none());
     assert_eq!(r.next_expected(), 0);
 }
+
+/// RFC 2883 section 4.
+#[test]
+fn repeated_segment_is_reported_in_the_first_block() {
+    let (mut r, now) = opened();
+    for s in 1..4 {
+        r.on_packet(now, &data(s));
+    }
+    let ack = r.on_packet(now, &data(1)).unwrap();
+    assert_eq!(ack.sack, [(0_u32.wrapping_sub(3), 0_u32.wrapping_sub(2)), (0, 0), (0, 0)]);
+    r.on_packet(now, &data(6));
+    let ack = r.on_packet(now, &data(6)).unwrap();
+    assert_eq!(ack.sack, [(2, 3), (2, 3), (0, 0)]);
+    let ack = r.on_packet(now, &data(4)).unwrap();
+    assert_eq!(ack.sack, [(1, 2), (0, 0), (0, 0)], "reported once");
+}
+
+#[test]
+fn receiver_without_rack_reports_no_repeated_segment() {
+    let mut r = receiver(1);
+    for s in 0..3 {
+        r.on_packet(Time::ZERO, &data(s));
+    }
+    let ack = r.on_packet(Time::ZERO, &data(1)).unwrap();
+    assert_eq!((ack.seq, ack.sack), (3, [(0, 0); 3]));
+}

@@ -17,10 +17,12 @@ mod duplicates;
 mod newreno;
 mod rack;
 mod reno;
+mod reordering;
 mod sack;
 mod sack1;
 mod sacked;
 mod tahoe;
+mod undo;
 mod vegas;
 
 pub(crate) use any::Recovery;
@@ -68,6 +70,9 @@ pub(crate) struct Acked<'a> {
     pub echo: Time,
     /// The path's smallest RTT.
     pub min_rtt: Duration,
+    /// Segments delivered so far, and of those, how many before the newest delivered one was sent.
+    pub delivered: u64,
+    pub prior_delivered: Option<u64>,
     pub rtt: &'a RttEstimator,
 }
 
@@ -109,6 +114,13 @@ pub(crate) struct AckOutcome {
     pub reorder_wait: Option<Duration>,
 }
 
+impl AckOutcome {
+    /// Whether the sender has to act on it.
+    pub fn is_relevant(&self) -> bool {
+        self.lost.is_some() || self.begins || self.ends || self.restarts || self.undo
+    }
+}
+
 /// A kind of loss recovery. The methods with a default are used by selective acknowledgements only.
 trait LossRecovery {
     /// Finds losses, after the scoreboard has been updated.
@@ -131,6 +143,15 @@ trait LossRecovery {
         _block: (u64, u64),
         _fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
+    }
+
+    /// The receiver reported duplicates of these segments; `is_probe` if of the tail loss probe.
+    fn on_duplicates(&mut self, _scoreboard: &Scoreboard, _block: (u64, u64), _is_probe: bool) {}
+
+    /// Whether the path reorders by more segments than indicate a loss.
+    #[inline]
+    fn is_reordering_high(&self) -> bool {
+        false
     }
 
     /// Segments above `una` that are acknowledged selectively.

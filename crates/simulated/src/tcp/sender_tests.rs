@@ -400,6 +400,39 @@ fn a_spurious_timeout_is_undone() {
     assert_eq!(p.sender.controller().send_limits().ssthresh, Some(f64::INFINITY));
 }
 
+/// Also if a later acknowledgement overtakes the report, which is the only one.
+#[test]
+fn duplicates_of_all_retransmissions_undo_the_reduction() {
+    for overtaken in [false, true] {
+        let mut p = linux("sack");
+        let late = p.wire.remove(0);
+        p.round(|_| true);
+        p.round(|_| true);
+        assert!(p.receiver.next_expected() > late.seq);
+        assert!(p.sender.controller().send_limits().cwnd < 25.0);
+        let report = p.receiver.on_packet(p.now, &late).unwrap();
+        if overtaken {
+            p.round(|_| true);
+        }
+        p.tell(SenderInput::Packet(report));
+        let limits = p.sender.controller().send_limits();
+        assert!(limits.cwnd >= 40.0, "{}", limits.cwnd);
+        assert_eq!(limits.ssthresh, Some(f64::INFINITY));
+    }
+}
+
+/// A link that duplicates packets reveals no spurious retransmission.
+#[test]
+fn duplicates_without_retransmissions_are_not_delivered_segments() {
+    let mut p = linux("sack");
+    let copy = p.wire[0];
+    p.round(|_| true);
+    let before = p.sender.delivery.delivered();
+    let report = p.receiver.on_packet(p.now, &copy).unwrap();
+    p.tell(SenderInput::Packet(report));
+    assert_eq!(p.sender.delivery.delivered(), before);
+}
+
 /// A retransmitted segment is timed by its time stamp, which counts milliseconds (RFC 7323). The handshake's RTT counts
 /// for the path, but not for controllers.
 #[test]

@@ -315,6 +315,7 @@ impl CcFeed {
                 newly_sacked: 0,
                 duplicate: false,
                 rtt_unambiguous: true,
+                selective_counts: false,
             },
             counted: 1,
             newly_delivered: 1,

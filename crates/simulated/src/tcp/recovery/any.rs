@@ -154,6 +154,18 @@ impl Recovery {
         each!(&mut self.kind, k => k.on_block(&mut self.state, scoreboard, block, fresh));
     }
 
+    /// The receiver reported duplicates of these segments; `is_probe` if of the tail loss probe.
+    pub fn on_duplicates(&mut self, scoreboard: &Scoreboard, block: (u64, u64), is_probe: bool) {
+        each!(&mut self.kind, k => k.on_duplicates(scoreboard, block, is_probe));
+    }
+
+    /// Whether the path reorders by more segments than indicate a loss, so that selectively acknowledged ones raise the
+    /// window, too (Linux).
+    #[inline]
+    pub fn is_reordering_high(&self) -> bool {
+        each!(&self.kind, k => k.is_reordering_high())
+    }
+
     #[inline]
     pub fn on_ack(&mut self, scoreboard: &mut Scoreboard, acked: Acked<'_>) -> AckOutcome {
         let outcome = each!(&mut self.kind, k => k.on_ack(&mut self.state, scoreboard, acked));

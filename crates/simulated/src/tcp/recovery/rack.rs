@@ -3,9 +3,12 @@
 //! A segment is lost if one that was sent later has arrived, and it was sent longer ago than an RTT and the reordering
 //! window. This applies to first copies and retransmissions. While no reordering was seen, the window is zero in
 //! recovery, or with three selectively acknowledged segments. After a timeout, the acknowledgement of new data shows
-//! whether the timeout was spurious; so do an echo of an original's time stamp and an acknowledged original.
+//! whether the timeout was spurious; so do an echo of an original's time stamp and an acknowledged original. A recovery
+//! is undone by such an echo, or if the receiver reports a duplicate of each retransmission (RFC 2883).
 
+use super::reordering::PathReordering;
 use super::sacked::Sacked;
+use super::undo::EpisodeRetransmissions;
 use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, Lost, RecoveryPhase, RecoveryState};
 use crate::tcp::scoreboard::{Scoreboard, SentSegment};
 use narrows_base::{Duration, Time};
@@ -21,12 +24,12 @@ pub(super) struct Rack {
     newest: (Time, u64),
     rtt: Duration,
     advanced: bool,
-    /// Whether a segment arrived later than its successors without being retransmitted.
-    reordering: bool,
+    reordering: PathReordering,
     /// Range of the lost segments that wait for their retransmission.
     holes: (u64, u64),
-    /// When the first retransmission of this episode was sent.
-    first_repair: Option<Time>,
+    episode: EpisodeRetransmissions,
+    /// An original arrived beside outstanding retransmissions: no others before the next acknowledgement.
+    holding: bool,
     recovering: bool,
     /// F-RTO: whether the timeout may have been spurious.
     doubtful: bool,
@@ -40,15 +43,24 @@ pub(super) struct Rack {
     highest: u64,
 }
 
+/// What turned out spurious.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    None,
+    /// The reduction. Segments that are marked lost stay so.
+    Window,
+    /// The reduction and the losses.
+    WindowAndLosses,
+}
+
 impl Rack {
     /// RFC 8985 section 6.2 step 4.
     fn window(&self, state: &RecoveryState, min: Duration, srtt: Duration) -> Duration {
         let proven = state.phase != RecoveryPhase::Open || self.sacked.count() >= DUP_THRESH;
-        if !self.reordering && proven {
+        if !self.reordering.is_seen() && proven {
             return Duration::ZERO;
         }
-        let min = if min == Duration::MAX { srtt } else { min };
-        Duration::from_nanos(min.as_nanos() / 4).min(srtt)
+        self.reordering.window(min, srtt)
     }
 
     /// Step 5: marks lost segments. Returns them, and the time until others may be lost.
@@ -91,7 +103,9 @@ impl Rack {
     fn delivered(&mut self, segment: &SentSegment, seq: u64, recover: u64) {
         let first_copy = segment.transmissions <= 1;
         if first_copy {
-            self.reordering |= seq < self.highest;
+            if seq < self.highest {
+                self.reordering.on_reordered(self.highest - seq);
+            }
             self.original_arrived |= seq < recover;
         }
         let rtt = self.now.since(segment.sent);
@@ -111,12 +125,38 @@ impl Rack {
     ) {
         state.begin(scoreboard, outcome);
         outcome.force = None;
-        (self.first_repair, self.original_arrived) = (None, false);
+        self.episode.begin(scoreboard);
+        self.original_arrived = false;
     }
 
-    /// Whether the acknowledgement advances and is for a packet sent before the first retransmission (RFC 3522).
-    fn is_delayed_original(&self, acked: &Acked<'_>) -> bool {
-        acked.newly_acked > 0 && self.first_repair.is_some_and(|first| acked.echo < first)
+    /// In a fast recovery, as Linux's `tcp_fastretrans_alert`.
+    fn in_recovery(
+        &mut self,
+        scoreboard: &Scoreboard,
+        state: &RecoveryState,
+        acked: &Acked<'_>,
+        outcome: &mut AckOutcome,
+    ) -> Undo {
+        let is_original = acked.newly_acked > 0 && self.episode.is_original(acked);
+        let all_spurious = self.episode.all_spurious();
+        outcome.ends = scoreboard.una >= state.recover;
+        if outcome.ends {
+            if is_original || all_spurious {
+                return Undo::Window;
+            }
+            self.reordering.on_recovery(false);
+        } else if is_original {
+            let before = scoreboard.una - acked.newly_acked;
+            self.reordering.on_reordered(self.highest.saturating_sub(before));
+            self.holding = EpisodeRetransmissions::is_waiting(scoreboard);
+            if !self.holding {
+                return Undo::WindowAndLosses;
+            }
+        } else if all_spurious {
+            self.reordering.on_recovery(true);
+            return Undo::Window;
+        }
+        Undo::None
     }
 
     /// After a timeout (RFC 5682 section 3.1, with SACK).
@@ -126,12 +166,11 @@ impl Rack {
         scoreboard: &Scoreboard,
         acked: &Acked<'_>,
         outcome: &mut AckOutcome,
-    ) {
+    ) -> Undo {
         let advanced = acked.newly_acked > 0;
-        let delayed = self.is_delayed_original(acked);
-        if delayed || (self.doubtful && self.original_arrived) {
-            outcome.undo = true;
-            return;
+        let spurious = self.episode.is_original(acked) || self.episode.all_spurious();
+        if (advanced && spurious) || (self.doubtful && self.original_arrived) {
+            return Undo::WindowAndLosses;
         }
         let recovered = scoreboard.una >= state.recover;
         if self.doubtful {
@@ -145,6 +184,7 @@ impl Rack {
             }
         }
         outcome.ends |= recovered;
+        Undo::None
     }
 
     /// The losses were spurious: the segments in flight count again.
@@ -179,24 +219,35 @@ impl LossRecovery for Rack {
         } else if acked.duplicate {
             state.dupacks += 1;
         }
-        match state.phase {
-            RecoveryPhase::Open => {}
+        if let Some(prior) = acked.prior_delivered {
+            self.reordering.on_delivered(prior, acked.delivered);
+        }
+        self.holding = false;
+        let undo = match state.phase {
+            RecoveryPhase::Open if self.episode.all_spurious() => {
+                self.reordering.on_recovery(true);
+                Undo::Window
+            }
+            RecoveryPhase::Open => Undo::None,
             RecoveryPhase::FastRecovery => {
-                let delayed = self.is_delayed_original(&acked);
-                outcome.undo = delayed;
-                outcome.ends = delayed || scoreboard.una >= state.recover;
+                self.in_recovery(scoreboard, state, &acked, &mut outcome)
             }
             RecoveryPhase::SlowStart => self.after_timeout(state, scoreboard, &acked, &mut outcome),
+        };
+        if undo != Undo::None {
+            outcome.undo = true;
+            outcome.ends |= state.phase != RecoveryPhase::Open;
+            self.episode.end();
+            self.advanced = true;
         }
-        if outcome.undo {
+        if undo == Undo::WindowAndLosses {
             self.revert(state, scoreboard);
-            outcome.ends = true;
         }
         if outcome.ends {
             state.end(&mut outcome);
             (self.doubtful, self.asking) = (false, false);
         }
-        if std::mem::take(&mut self.advanced) && !outcome.undo {
+        if !self.holding && undo != Undo::WindowAndLosses && std::mem::take(&mut self.advanced) {
             let window = self.window(state, acked.min_rtt, acked.rtt.srtt());
             let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
             outcome.lost = lost;
@@ -229,10 +280,14 @@ impl LossRecovery for Rack {
     }
 
     fn on_restart(&mut self, scoreboard: &mut Scoreboard) {
+        if !self.recovering {
+            self.reordering.on_timeout(self.sacked.count());
+        }
         self.sacked.all_lost(scoreboard);
         self.order.clear();
         self.holes = (scoreboard.una, scoreboard.max);
-        (self.first_repair, self.original_arrived) = (None, false);
+        self.episode.begin(scoreboard);
+        (self.original_arrived, self.holding) = (false, false);
         (self.doubtful, self.asking) = (!self.recovering, false);
         self.recovering = false;
     }
@@ -252,12 +307,27 @@ impl LossRecovery for Rack {
         self.sacked = seen;
     }
 
+    fn on_duplicates(&mut self, scoreboard: &Scoreboard, block: (u64, u64), is_probe: bool) {
+        let (from, to) = block;
+        if !is_probe {
+            self.reordering.on_duplicate();
+        }
+        self.episode.on_duplicates(to, to - from);
+        if from >= scoreboard.una && to <= scoreboard.max && scoreboard.get(from).sacked {
+            self.reordering.on_reordered(self.sacked.top().saturating_sub(from));
+        }
+    }
+
+    fn is_reordering_high(&self) -> bool {
+        self.reordering.is_high()
+    }
+
     fn sacked(&self) -> u64 {
         self.sacked.count()
     }
 
     fn next_hole(&mut self, _state: &RecoveryState, scoreboard: &Scoreboard) -> Option<u64> {
-        if self.asking || self.holes.0 >= self.holes.1 {
+        if self.asking || self.holding || self.holes.0 >= self.holes.1 {
             return None;
         }
         let mut seq = self.holes.0.max(scoreboard.una);
@@ -294,7 +364,7 @@ impl LossRecovery for Rack {
     fn on_copy(&mut self, now: Time, seq: u64, repair: bool) {
         self.order.push_back((now, seq));
         if repair {
-            self.first_repair.get_or_insert(now);
+            self.episode.on_retransmitted(now);
         }
     }
 

@@ -19,6 +19,29 @@ struct Departures {
     sacked: Option<(Time, Time)>,
 }
 
+/// What the blocks of an ACK report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Selective {
+    newly_sacked: u64,
+    /// Whether the tail loss probe arrived beside its original.
+    repeats_probe: bool,
+}
+
+/// The segments that arrived again: the first block, if it is below the cumulative acknowledgement or within the second
+/// block (RFC 2883 section 4).
+fn duplicates(p: &Packet) -> Option<(u64, u64)> {
+    let (from, to) = p.sack[0];
+    let (second_from, second_to) = p.sack[1];
+    let segments = to.wrapping_sub(from);
+    let is_below = (from as i32) < 0;
+    let is_within = second_from <= from && from < to && to <= second_to;
+    if segments == 0 || !(is_below || is_within) {
+        return None;
+    }
+    let first = p.seq.checked_add_signed(i64::from(from as i32))?;
+    Some((first, first + u64::from(segments)))
+}
+
 impl Departures {
     #[inline]
     fn with(sofar: Option<(Time, Time)>, sent: Time) -> Option<(Time, Time)> {
@@ -28,8 +51,12 @@ impl Departures {
 
 impl TcpSender {
     pub(crate) fn on_ack(&mut self, now: Time, p: &Packet) {
-        if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
-            return; // Damaged, never sent, or older than the present state.
+        if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max {
+            return; // Damaged, or never sent.
+        }
+        if p.seq < self.scoreboard.una {
+            self.on_old_ack(now, p);
+            return;
         }
         if self.phase != TcpPhase::Established {
             self.on_opened(now, p);
@@ -42,7 +69,8 @@ impl TcpSender {
         let newly_acked = p.seq - self.scoreboard.una;
         let mut departures = Departures::default();
         let unambiguous = self.take_acked(now, p.seq, &mut sample, &mut departures);
-        let newly_sacked = self.take_sacked(now, p, &mut sample, &mut departures);
+        let Selective { newly_sacked, repeats_probe } =
+            self.take_sacked(now, p, &mut sample, &mut departures);
         let duplicate = newly_acked == 0 && self.scoreboard.una < self.scoreboard.max;
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
         let rtt = if self.rtt.counts_rounds() {
@@ -50,11 +78,23 @@ impl TcpSender {
         } else {
             self.take_rtt_sample(now, p, newly_acked)
         };
-        let pure_duplicate = newly_acked == 0 && newly_sacked == 0;
-        self.on_probe_ack(now, p.seq, pure_duplicate);
+        let is_pure_duplicate = newly_acked == 0 && newly_sacked == 0;
+        self.on_probe_ack(now, p.seq, repeats_probe, is_pure_duplicate);
         let was_in_recovery = self.recovery.in_recovery();
         let (min_rtt, echo) = (self.path_min_rtt(), p.stamp);
-        let acked = Acked { now, newly_acked, duplicate, echo, min_rtt, rtt: &self.rtt };
+        let delivered = self.delivery.delivered();
+        let prior_delivered = sample.map(|s| s.delivered);
+        let rtt_estimator = &self.rtt;
+        let acked = Acked {
+            now,
+            newly_acked,
+            duplicate,
+            echo,
+            min_rtt,
+            delivered,
+            prior_delivered,
+            rtt: rtt_estimator,
+        };
         let outcome = self.recovery.on_ack(&mut self.scoreboard, acked);
         self.next = self.next.max(self.scoreboard.una);
 
@@ -76,6 +116,7 @@ impl TcpSender {
                 newly_sacked,
                 duplicate,
                 rtt_unambiguous: unambiguous,
+                selective_counts: self.recovery.is_reordering_high(),
             },
             counted: newly_acked.min(self.format.ack_every),
             newly_delivered,
@@ -102,7 +143,7 @@ impl TcpSender {
         if let Some(wait) = outcome.reorder_wait {
             self.set_reorder_timer(now, wait);
         }
-        if outcome.lost.is_some() || outcome.begins || outcome.ends || outcome.restarts {
+        if outcome.is_relevant() {
             self.tell_outcome(now, &outcome);
         }
         if newly_acked > 0 {
@@ -111,6 +152,35 @@ impl TcpSender {
         self.reduce(newly_delivered, newly_acked > 0 && outcome.lost.is_none());
         if self.ecn.echoed(p) {
             self.on_marked(now);
+        }
+    }
+
+    /// A later acknowledgement overtook this one. RACK still uses its blocks, as Linux does: each duplicate is reported
+    /// only once.
+    fn on_old_ack(&mut self, now: Time, p: &Packet) {
+        if self.phase != TcpPhase::Established || !self.recovery.by_time() || p.sack[0] == (0, 0) {
+            return;
+        }
+        let min_rtt = self.path_min_rtt();
+        self.recovery.begin_ack(now, min_rtt);
+        let mut sample: Option<SentSegment> = None;
+        self.take_sacked(now, p, &mut sample, &mut Departures::default());
+        let acked = Acked {
+            now,
+            newly_acked: 0,
+            duplicate: false,
+            echo: Time::NEVER,
+            min_rtt,
+            delivered: self.delivery.delivered(),
+            prior_delivered: sample.map(|s| s.delivered),
+            rtt: &self.rtt,
+        };
+        let outcome = self.recovery.on_ack(&mut self.scoreboard, acked);
+        if let Some(wait) = outcome.reorder_wait {
+            self.set_reorder_timer(now, wait);
+        }
+        if outcome.is_relevant() {
+            self.tell_outcome(now, &outcome);
         }
     }
 
@@ -217,15 +287,20 @@ impl TcpSender {
         p: &Packet,
         sample: &mut Option<SentSegment>,
         departures: &mut Departures,
-    ) -> u64 {
-        if p.sack[0].1 == 0 || !self.recovery.uses_sack() {
-            return 0;
+    ) -> Selective {
+        let mut selective = Selective::default();
+        if p.sack[0] == (0, 0) || !self.recovery.uses_sack() {
+            return selective;
+        }
+        let duplicates = if self.recovery.by_time() { duplicates(p) } else { None };
+        if let Some(block) = duplicates {
+            selective.repeats_probe = self.take_duplicates(block);
         }
         let mut fresh: u64 = 0;
         // Delivery is counted after the scoreboard is updated: find the newest first.
         let mut newest: Option<SentSegment> = None;
-        let blocks = if self.format.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
-        for &(from, to) in blocks {
+        let end = if self.format.receiver_stamps { 2 } else { 3 };
+        for &(from, to) in &p.sack[usize::from(duplicates.is_some())..end] {
             if to == 0 {
                 break;
             }
@@ -244,7 +319,21 @@ impl TcpSender {
         if let Some(segment) = newest {
             self.delivery.deliver(now, fresh - 1, &segment, sample);
         }
-        fresh
+        selective.newly_sacked = fresh;
+        selective
+    }
+
+    /// The receiver reports duplicates of these segments. Returns whether they are the tail loss probe. More duplicates
+    /// than retransmissions come from the path and are ignored.
+    fn take_duplicates(&mut self, block: (u64, u64)) -> bool {
+        let (from, to) = block;
+        let is_known = self.delivery.on_duplicates(to - from, self.counters.retransmissions);
+        if !is_known || to > self.scoreboard.max {
+            return false;
+        }
+        let is_probe = to - from == 1 && self.timer.probe.is_some_and(|probe| probe.end == to);
+        self.recovery.on_duplicates(&self.scoreboard, block, is_probe);
+        is_probe
     }
 
     /// Number of segments that this ACK delivers.

@@ -16,6 +16,8 @@ pub(super) struct DeliveryRate {
     pub app_limited_until: u64,
     /// Duplicates already counted as delivered, without SACK.
     dup_credit: u64,
+    /// Segments that the receiver reported as duplicates.
+    duplicates: u64,
 }
 
 impl DeliveryRate {
@@ -56,6 +58,16 @@ impl DeliveryRate {
             *sample = Some(*segment);
             self.first_sent = segment.sent;
         }
+    }
+    /// The receiver reports duplicates, which count as delivered. Returns false if the sender has retransmitted fewer.
+    pub fn on_duplicates(&mut self, segments: u64, retransmissions: u64) -> bool {
+        let sum = self.duplicates.saturating_add(segments);
+        if sum > retransmissions {
+            return false;
+        }
+        self.duplicates = sum;
+        self.delivered += segments;
+        true
     }
     /// Number of segments that an ACK delivers without SACK. A duplicate counts as one, and an advance is reduced by
     /// the duplicates counted before it. `is_all`: whether no segment remains.

@@ -90,13 +90,19 @@ impl TcpSender {
         self.arm_timer(now);
     }
 
-    /// RFC 8985 section 7.4.
-    pub(super) fn on_probe_ack(&mut self, now: Time, acked: u64, pure_duplicate: bool) {
+    /// RFC 8985 section 7.4. `is_repeated`: the receiver reports the probe as a duplicate.
+    pub(super) fn on_probe_ack(
+        &mut self,
+        now: Time,
+        acked: u64,
+        is_repeated: bool,
+        is_pure_duplicate: bool,
+    ) {
         let Some(probe) = self.timer.probe else { return };
         if acked < probe.end {
             return;
         }
-        if !probe.repeats {
+        if !probe.repeats || is_repeated {
             self.timer.probe = None;
         } else if acked > probe.end {
             // The probe repaired a loss: the window is reduced as for any other loss.
@@ -104,14 +110,23 @@ impl TcpSender {
             let loss = self.episode(now);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(loss));
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(loss));
-        } else if pure_duplicate {
+        } else if is_pure_duplicate {
             self.timer.probe = None;
         }
     }
 
     fn on_reorder_timeout(&mut self, now: Time) {
         let (min_rtt, echo) = (self.path_min_rtt(), Time::NEVER);
-        let acked = Acked { now, newly_acked: 0, duplicate: false, echo, min_rtt, rtt: &self.rtt };
+        let acked = Acked {
+            now,
+            newly_acked: 0,
+            duplicate: false,
+            echo,
+            min_rtt,
+            delivered: self.delivery.delivered(),
+            prior_delivered: None,
+            rtt: &self.rtt,
+        };
         let outcome = self.recovery.on_reorder_timeout(&mut self.scoreboard, acked);
         let rest = self.rest_of_rto(now);
         self.set_timer(TimerPurpose::Retransmission, now, rest);
