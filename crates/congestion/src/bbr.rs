@@ -311,9 +311,14 @@ impl Controller for Bbr {
                     self.take_off(loss.segments);
                 }
             }
-            // The window is restored when the recovery ends.
+            // The window is restored when the recovery ends. Losses that were none reveal neither a full pipe nor a
+            // policer (`bbr_undo_cwnd`).
             CongestionEvent::SpuriousLosses(spurious) => {
                 self.counts.lost = self.counts.lost.saturating_sub(spurious.packets);
+                if spurious.undo {
+                    (self.full.bandwidth, self.full.rounds) = (0.0, 0);
+                    self.forget_policer(spurious.now);
+                }
             }
             // Version 1 ignores marks.
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)

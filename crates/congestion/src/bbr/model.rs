@@ -31,8 +31,8 @@ impl Bbr {
         rate.app_limited || self.probe.low.is_some_and(|(from, to)| (from..=to).contains(&prior))
     }
 
-    pub(super) fn look_for_policer(&mut self, now: Time, app_limited: bool) {
-        let seen = PolicerSample {
+    fn policer_sample(&self, now: Time, app_limited: bool) -> PolicerSample {
+        PolicerSample {
             now,
             delivered: self.rounds.delivered,
             lost: self.counts.lost,
@@ -41,7 +41,19 @@ impl Bbr {
             round_start: self.rounds.start,
             probing_bandwidth: self.state == BbrState::ProbeBandwidth,
             packet_bits: self.packet_bits,
-        };
+        }
+    }
+
+    /// `bbr_reset_lt_bw_sampling`.
+    pub(super) fn forget_policer(&mut self, now: Time) {
+        let seen = self.policer_sample(now, false);
+        if let Some(policer) = &mut self.policer {
+            policer.reset(&seen);
+        }
+    }
+
+    pub(super) fn look_for_policer(&mut self, now: Time, app_limited: bool) {
+        let seen = self.policer_sample(now, app_limited);
         if self.policer.as_mut().is_some_and(|p| p.on_ack(&seen)) {
             self.probe_bandwidth(now);
         }

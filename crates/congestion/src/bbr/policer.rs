@@ -54,7 +54,8 @@ impl PolicerDetector {
         self.rounds = 0;
     }
 
-    fn reset(&mut self, seen: &PolicerSample) {
+    /// Starts anew.
+    pub fn reset(&mut self, seen: &PolicerSample) {
         *self = PolicerDetector::default();
         self.begin_stretch(seen);
     }

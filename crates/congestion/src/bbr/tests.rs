@@ -1,7 +1,10 @@
 use super::{DESCRIPTOR, fresh};
 use crate::scenario::{IdealPath, build};
 use crate::scenario_path::SimplePath;
-use crate::{Controller as _, Dialect, Environment, PathEvent, PathHints, Sent};
+use crate::{
+    CongestionEvent, Controller as _, Dialect, Environment, PathEvent, PathHints, Sent,
+    SpuriousLosses,
+};
 use narrows_base::{Duration, RandomKey, Settings, Spec, Time};
 
 /// 10 Mbit/s, 40 ms: the path holds 51 packets.
@@ -151,4 +154,19 @@ fn linux_knows_what_waits_for_the_pacer() {
     assert_eq!((min_rtt, in_network), (Duration::from_millis(40), 10.0 + burst - 4.0));
     let (min_rtt, in_network, burst) = read(Dialect::Rfc);
     assert_eq!((min_rtt, in_network), (Duration::MAX, 10.0 + burst));
+}
+
+/// `bbr_undo_cwnd`.
+#[test]
+fn undone_losses_restart_search_for_full_pipe() {
+    for (undo, state) in [(true, 0.0), (false, 2.0)] {
+        let mut path = path("bbr");
+        for ms in 1..150 {
+            let now = seconds(f64::from(ms) * 1e-2);
+            path.run(now);
+            let spurious = SpuriousLosses { now, packets: 0, undo };
+            path.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
+        }
+        assert_eq!(watched(&path, "bbr_state"), state);
+    }
 }

@@ -195,7 +195,8 @@ impl LinuxCubic {
 impl Controller for LinuxCubic {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked += ack.cumulative.newly_acked;
-        if ack.newly_delivered > 0 {
+        // A duplicate segment has no RTT.
+        if ack.cumulative.newly_acked + ack.cumulative.newly_sacked > 0 {
             self.take_delay(ack);
         }
         if self.window.admits(ack) {
@@ -223,6 +224,13 @@ impl Controller for LinuxCubic {
                 let acked = self.window.take_pending();
                 self.grow(end.now, acked);
             }
+            // Linux undoes a reduction before the same ACK raises the window, so that no epoch begins. HyStart ignores
+            // delays in an epoch's first second.
+            (WindowEffect::None, CongestionEvent::SpuriousLosses(spurious))
+                if spurious.undo && self.curve.epoch == Some(ticks(spurious.now)) =>
+            {
+                self.curve.epoch = None;
+            }
             _ => {}
         }
     }
@@ -234,5 +242,30 @@ impl Controller for LinuxCubic {
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("w_max", self.curve.last_max as f64);
         put("w_est", self.curve.reno as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CongestionEvent;
+    use crate::scenario::{IdealPath, build};
+    use narrows_base::Duration;
+
+    #[test]
+    fn undone_recovery_leaves_hystart_awake() {
+        let mut s = IdealPath::new(build("cubic(like=linux)"));
+        s.gap = Duration::from_millis(3);
+        s.acks(28);
+        s.controller.on_congestion_event(&s.recovery_start());
+        let ack = s.ack(1, true);
+        s.controller.on_ack(&ack);
+        let CongestionEvent::RecoveryStart(episode) = s.recovery_start() else { unreachable!() };
+        s.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(episode));
+        s.spurious(true);
+        assert_eq!(s.ssthresh(), Some(f64::INFINITY));
+        // Within the second in which an epoch would hide the queue.
+        s.rtt = Duration::from_millis(130);
+        s.acks(200);
+        assert!(s.ssthresh().is_some_and(f64::is_finite));
     }
 }
