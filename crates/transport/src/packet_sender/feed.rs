@@ -332,10 +332,11 @@ impl CcFeed {
             feedback,
         }
     }
-    /// Calls `on_ack` once for each of the `fresh` packets; a report without any is a duplicate. The last call has the
-    /// receiver side's feedback.
+    /// Calls `on_ack` once for each of the `fresh` packets; a report without any is a duplicate. The first calls are for
+    /// overtaken packets, which have an `Ack` of their own. The last call has the receiver side's feedback.
     #[inline]
-    pub fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
+    pub fn tell_acks(&mut self, newest: &Ack, overtaken: Option<&(u64, Ack)>, fresh: u64) {
+        let ack = newest;
         if fresh == 0 {
             let ack = Ack {
                 counted: 0,
@@ -348,6 +349,7 @@ impl CcFeed {
         }
         for i in 0..fresh {
             let (later, is_last) = (i > 0, i + 1 == fresh);
+            let ack = overtaken.filter(|o| i < o.0).map_or(newest, |o| &o.1);
             self.controller.on_ack(&Ack {
                 // Losses that this report reveals are already subtracted in every call.
                 outstanding: ack.outstanding + (fresh - 1 - i),

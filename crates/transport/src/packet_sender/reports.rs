@@ -67,7 +67,7 @@ impl<P: Default> PacketSender<P> {
         let end = ack_report.largest_acked + 1;
         self.ledger.lost.forget(now, self.path.expected());
         let mut fresh = 0;
-        self.path.begin_report();
+        self.path.begin_report(now);
         let is_of_this_path = self.ledger.is_of_this_path(ack_report.largest_acked);
         if is_of_this_path && self.ledger.is_on_path_since(now, ack_report.rtt) {
             self.limiter.on_rtt(now, ack_report.rtt);
@@ -114,13 +114,14 @@ impl<P: Default> PacketSender<P> {
             &self.ledger,
             &self.path,
         );
-        let rtt = self.path.sample(now, rtt);
-        let forward_delay = self.path.forward_delay(ack_report.forward, rtt);
+        let newest_rtt = self.path.sample(now, rtt);
+        let overtaken = self.overtaken(now, ack_report.largest_acked);
+        let forward_delay = self.path.forward_delay(ack_report.forward, newest_rtt);
         let round_start = self.feed.begin_round(end, self.ledger.next_packet_number());
         // As measured: the corrected RTT does not contain the return path's delay.
         let measured = (ack_report.rtt, forward_delay);
         let wait = self.follow_return_path(now, measured, round_start);
-        let rtt = self.feed.without_wait(rtt, wait, &self.path);
+        let rtt = self.feed.without_wait(newest_rtt, wait, &self.path);
         if fresh > 0 || !late.is_empty() {
             self.loss.reset_pto_count();
         }
@@ -131,15 +132,30 @@ impl<P: Default> PacketSender<P> {
         let ack_report = (rtt, round_start, marks, ack_report.feedback);
         let ack = self.feed.ack(now, ack_report, (prior, sent_since), ledger, path);
         let ack = Ack { forward_delay: Some(forward_delay), ..ack };
+        let overtaken = overtaken.map(|(packets, overtaken_rtt)| {
+            let rtt = self.feed.without_wait(overtaken_rtt, wait, &self.path);
+            let forward_delay =
+                Some(forward_delay + (overtaken_rtt - overtaken_rtt.min(newest_rtt)));
+            (packets, Ack { rtt, forward_delay, ..ack })
+        });
         if let Some(rate) = ack.rate.filter(|r| !r.app_limited) {
             self.return_path.on_rate(rate.per_second());
         }
-        self.feed.tell_acks(&ack, fresh);
+        self.feed.tell_acks(&ack, overtaken.as_ref(), fresh);
         self.feed.tell_spurious(now, &late, &self.ledger, &self.path);
         self.tell_losses(now, &found);
         self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
         self.arm(now, source);
         ack.rate
+    }
+
+    /// Number and mean RTT of packets that arrived behind ones of an earlier report; adds the RTT to the estimate.
+    #[inline]
+    fn overtaken(&mut self, now: Time, highest: u64) -> Option<(u64, Duration)> {
+        let (packets, rtt) = self.path.overtaken()?;
+        let rtt = self.loss.clamp_after_clock_leap(now, highest, rtt, &self.ledger, &self.path);
+        self.path.sample_overtaken(rtt);
+        Some((packets, rtt))
     }
 
     /// The waiting time of this report on the return path; `delays` are its RTT and forward delay.
@@ -197,6 +213,7 @@ impl<P: Default> PacketSender<P> {
             PacketClass::InFlight => {
                 if seq < in_order {
                     loss.on_reordered(now.since(p.sent), path);
+                    path.on_overtaken(now.since(p.sent));
                 }
                 path.on_arrived(p.bytes);
                 source.arrived(&p.payload);

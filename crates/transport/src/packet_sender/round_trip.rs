@@ -36,6 +36,19 @@ pub(super) struct RoundTrip {
     /// Limit on the PTO with back-off.
     max_pto: Duration,
     forward: ForwardDelay,
+    overtaken: OvertakenPackets,
+}
+
+/// Packets of the present report that arrived behind ones of an earlier report, as some of a path that reorders do. The
+/// RTT of the newest packet alone is too short there: packets that overtake are newest most often.
+#[derive(Debug)]
+struct OvertakenPackets {
+    count: u64,
+    /// Sum of their times from departure to the report.
+    took: Duration,
+    /// When the present report and the one before it arrived: the packets did so in between.
+    report: Time,
+    previous: Time,
 }
 
 impl RoundTrip {
@@ -53,6 +66,12 @@ impl RoundTrip {
             min_full_rtt: Duration::MAX,
             max_pto: rto.max,
             forward: ForwardDelay::default(),
+            overtaken: OvertakenPackets {
+                count: 0,
+                took: Duration::ZERO,
+                report: Time::ZERO,
+                previous: Time::ZERO,
+            },
         }
     }
     #[inline]
@@ -96,8 +115,34 @@ impl RoundTrip {
     }
     /// Called before a report's acknowledgements.
     #[inline]
-    pub fn begin_report(&mut self) {
+    pub fn begin_report(&mut self, now: Time) {
         self.smallest = u16::MAX;
+        let overtaken = &mut self.overtaken;
+        overtaken.count = 0;
+        overtaken.took = Duration::ZERO;
+        overtaken.previous = overtaken.report;
+        overtaken.report = now;
+    }
+    /// A packet of this report arrived behind ones of an earlier report, at most `took` after it was sent.
+    pub fn on_overtaken(&mut self, took: Duration) {
+        self.overtaken.count += 1;
+        self.overtaken.took += took;
+    }
+    /// Number and mean RTT of such packets. The receiver reported them half the time between reports after their
+    /// arrival, on average.
+    #[inline]
+    pub fn overtaken(&self) -> Option<(u64, Duration)> {
+        let OvertakenPackets { count, took, report, previous } = self.overtaken;
+        if count == 0 {
+            return None;
+        }
+        let mean = Duration::from_nanos(took.as_nanos() / count);
+        let waited = Duration::from_nanos(report.since(previous).as_nanos() / 2);
+        Some((count, (mean - mean.min(waited)).max(self.min_rtt().min(mean))))
+    }
+    /// Adds the RTT of overtaken packets to the estimate.
+    pub fn sample_overtaken(&mut self, rtt: Duration) {
+        self.estimator.observe(rtt);
     }
     /// The report acknowledges a packet of this size.
     #[inline]
@@ -161,5 +206,40 @@ impl RoundTrip {
             Duration::MAX => Duration::ZERO,
             min => min + min.mul_f64(0.125).clamp(low, high),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn overtaken_packets_have_their_own_rtt() {
+        let mut path = RoundTrip::new(&RtoConfig::RFC);
+        path.begin_report(Time::ZERO + ms(50));
+        path.sample(Time::ZERO + ms(50), ms(10));
+        assert_eq!(path.overtaken(), None);
+        path.begin_report(Time::ZERO + ms(54));
+        path.on_overtaken(ms(20));
+        path.on_overtaken(ms(24));
+        assert_eq!(path.overtaken(), Some((2, ms(20))), "reported 2 ms after they arrived");
+        path.sample_overtaken(ms(20));
+        assert!(path.srtt() > ms(10));
+        path.begin_report(Time::ZERO + ms(58));
+        assert_eq!(path.overtaken(), None);
+    }
+
+    #[test]
+    fn overtaken_packets_have_at_least_the_smallest_rtt() {
+        let mut path = RoundTrip::new(&RtoConfig::RFC);
+        path.begin_report(Time::ZERO + ms(10));
+        path.sample(Time::ZERO + ms(10), ms(10));
+        path.begin_report(Time::ZERO + ms(90));
+        path.on_overtaken(ms(30));
+        assert_eq!(path.overtaken(), Some((1, ms(10))));
     }
 }
