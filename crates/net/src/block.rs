@@ -1,7 +1,7 @@
 //! The blocking API: waits for futures on the calling thread, without a runtime.
 
-use std::cell::RefCell;
-use std::future::Future;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -22,6 +22,20 @@ impl Wake for Unpark {
 thread_local! {
     /// One waker per thread, since a thread waits for one future at a time.
     static WAKER: RefCell<Waker> = RefCell::new(Arc::new(Unpark(std::thread::current())).into());
+    /// The earliest time for which the thread's future waits in [`sleep_until`].
+    static NEXT: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Waits for a time. Only within [`block_on`] and [`block_on_for`]: their thread wakes up by itself.
+pub async fn sleep_until(time: Instant) {
+    poll_fn(|_| {
+        if Instant::now() >= time {
+            return Poll::Ready(());
+        }
+        NEXT.set(Some(NEXT.get().map_or(time, |next| next.min(time))));
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Waits for a future. Must not be called on a thread of an asynchronous runtime.
@@ -30,10 +44,14 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
+        NEXT.set(None);
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
             return value;
         }
-        std::thread::park();
+        match NEXT.get() {
+            Some(next) => std::thread::park_timeout(next.saturating_duration_since(Instant::now())),
+            None => std::thread::park(),
+        }
     }
 }
 
@@ -44,11 +62,14 @@ pub fn block_on_for<F: Future>(most: Duration, future: F) -> Option<F::Output> {
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
+        NEXT.set(None);
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
             return Some(value);
         }
-        let left = most.checked_sub(begin.elapsed()).filter(|d| !d.is_zero())?;
-        std::thread::park_timeout(left);
+        let now = Instant::now();
+        let left = most.checked_sub(now.duration_since(begin)).filter(|d| !d.is_zero())?;
+        let next = NEXT.get().map_or(left, |next| next.saturating_duration_since(now));
+        std::thread::park_timeout(left.min(next));
     }
 }
 

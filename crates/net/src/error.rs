@@ -1,5 +1,6 @@
 //! The errors of this crate, each with a message of one line.
 
+use crate::dial::{DialFailure, FailedAddress, listed};
 use narrows_base::{Duration, SpecError};
 use narrows_transport::connection::{Closed, MessageError};
 use narrows_transport::endpoint::ServerKey;
@@ -60,6 +61,11 @@ pub enum Error {
     NoListener {
         /// Address of the server.
         address: SocketAddr,
+    },
+    /// Each of a server's addresses failed.
+    NoAddress {
+        /// The addresses and the reasons; empty for a name without an address.
+        failed: Vec<FailedAddress<Error>>,
     },
     /// The server has no capacity for this client now, or closed its idle connection in favour of another.
     Busy {
@@ -205,6 +211,32 @@ impl Error {
             Closed::UnknownProtocol { label } => Error::UnknownProtocol { label: label.clone() },
         }
     }
+    /// Whether a failed attempt to connect would fail at the server's other addresses, too: the server refused it, or
+    /// this end cannot connect at all.
+    pub fn is_of_all_addresses(&self) -> bool {
+        matches!(
+            self,
+            Error::WrongKey { .. }
+                | Error::Refused { .. }
+                | Error::Version { .. }
+                | Error::UnknownProtocol { .. }
+                | Error::NoCommonProtocol { .. }
+                | Error::Closed
+                | Error::EndpointClosed
+                | Error::NoRuntime
+                | Error::TooMany
+        )
+    }
+    /// A few words without the address, for a list of addresses.
+    pub fn brief(&self) -> String {
+        match self {
+            Error::NoAnswer { .. } => "no answer".into(),
+            Error::NoListener { .. } => "connection refused".into(),
+            Error::Busy { .. } => "busy".into(),
+            Error::SmallPath { .. } => "large packets do not pass".into(),
+            _ => self.to_string(),
+        }
+    }
     fn kind(&self) -> io::ErrorKind {
         use io::ErrorKind as K;
         match self {
@@ -216,7 +248,10 @@ impl Error {
             Error::System(_) | Error::TooMany => K::OutOfMemory,
             Error::NoRuntime => K::Unsupported,
             Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
-            Error::NoAnswer { .. } | Error::TimedOut | Error::SmallPath { .. } => K::TimedOut,
+            Error::NoAnswer { .. }
+            | Error::NoAddress { .. }
+            | Error::TimedOut
+            | Error::SmallPath { .. } => K::TimedOut,
             Error::Busy { .. } | Error::NoListener { .. } => K::ConnectionRefused,
             Error::GaveWay => K::ConnectionAborted,
             Error::Panicked { .. } => K::Other,
@@ -229,6 +264,16 @@ impl Error {
             Error::PeerRestarted | Error::StreamReset(_) => K::ConnectionReset,
             Error::StreamStopped(_) => K::BrokenPipe,
             Error::StreamUnknown => K::NotFound,
+        }
+    }
+}
+
+impl From<DialFailure<Error>> for Error {
+    fn from(e: DialFailure<Error>) -> Error {
+        match e {
+            DialFailure::Final(e) => e,
+            DialFailure::All(mut failed) if failed.len() == 1 => failed.remove(0).cause,
+            DialFailure::All(failed) => Error::NoAddress { failed },
         }
     }
 }
@@ -303,8 +348,14 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Bind { address, why } => write!(f, "cannot use {address}: {why}"),
-            Error::Address { address } => {
+            Error::Address { address } if address.port() == 0 || address.ip().is_unspecified() => {
                 write!(f, "{address} is no place to send to: give a host and a port above 0")
+            }
+            Error::Address { address } => {
+                write!(
+                    f,
+                    "{address} is of another family than the socket: IPv6 instead of IPv4, or vice versa"
+                )
             }
             Error::Link { place, why } => write!(f, "{place}: {why}"),
             Error::System(why) => write!(f, "the system refuses: {why}"),
@@ -331,6 +382,13 @@ impl fmt::Display for Error {
             }
             Error::NoListener { address } => {
                 write!(f, "connection refused: no server listens at {address}")
+            }
+            Error::NoAddress { failed } if failed.is_empty() => {
+                f.write_str("the server's name has no address")
+            }
+            Error::NoAddress { failed } => {
+                let each = listed(failed, Error::brief);
+                write!(f, "no connection to any of the server's addresses ({each})")
             }
             Error::Busy { address } => write!(f, "{address} is busy: try again later"),
             Error::GaveWay => {

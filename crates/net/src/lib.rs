@@ -4,6 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, statistics |
+//! | [`dial`] | connecting to the first of a name's addresses that answers |
 //! | [`probe`] | estimates of the path to a server: rate, delay, losses, jitter, buffer |
 //! | [`relay`] | a UDP link emulator built from the simulator's links |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
@@ -51,6 +52,7 @@
 
 pub mod block;
 pub mod clock;
+pub mod dial;
 pub mod endpoint;
 pub mod error;
 pub mod ip_packet;
@@ -63,6 +65,7 @@ pub mod socket;
 pub mod tap;
 mod threads;
 pub mod wait;
+mod wildcard;
 
 pub use block::{block_on, block_on_for};
 pub use clock::Clock;
@@ -76,6 +79,7 @@ pub use narrows_wire::{ApplicationProtocolError, ApplicationProtocols, Token};
 pub use reachable::reachable;
 pub use relay::{Relay, RelayStats};
 pub use threads::has_threads_for_runtime;
+pub use wildcard::tcp_listener;
 
 /// Compiles the README's Rust examples.
 #[cfg(doctest)]

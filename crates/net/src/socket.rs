@@ -3,11 +3,12 @@
 use crate::clock::{self, Clock};
 use crate::refusals::Refusals;
 pub use crate::refusals::RefusedDatagram;
+use crate::wildcard;
 use narrows_base::Time;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, SockRef, Socket as Raw, Type};
+use socket2::{Protocol, SockRef, Socket as Raw, Type};
 use std::io::{self, IoSliceMut};
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The largest payload of a UDP datagram, and of one send that the system cuts into segments.
@@ -40,18 +41,12 @@ pub enum SendResult {
 }
 
 impl Socket {
-    /// Binds to an address. An IPv6 wildcard also serves IPv4 if the system supports it.
+    /// Binds to an address. An IPv6 wildcard also serves IPv4; without IPv6 it serves IPv4 alone.
     ///
     /// # Errors
     /// The address is in use or not local, or the system lacks such sockets.
     pub fn bind(address: SocketAddr) -> io::Result<Socket> {
-        let raw = Raw::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        if address.ip() == Ipv6Addr::UNSPECIFIED {
-            // A system without dual-stack sockets serves IPv6 alone.
-            let _ = raw.set_only_v6(false);
-        }
-        raw.bind(&address.into())?;
-        Socket::of(raw.into())
+        Socket::of(wildcard::bound(address, Type::DGRAM, Protocol::UDP)?.into())
     }
 
     /// Takes over a bound socket: makes it non-blocking and enlarges its buffers.

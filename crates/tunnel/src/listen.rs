@@ -11,7 +11,7 @@ use tokio::time::sleep;
 /// # Errors
 /// The port is in use, or the address is not one of this machine's.
 pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|e| {
+    bound(address).map_err(|e| {
         let why = match e.kind() {
             std::io::ErrorKind::AddrInUse => "another program listens there already",
             std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
@@ -22,6 +22,13 @@ pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> 
         };
         Error::new(ErrorKind::Local, format!("{flag} {address}: {why}"))
     })
+}
+
+/// Listens at an address; an IPv6 wildcard also serves IPv4. Call it within a tokio runtime.
+pub fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = narrows_net::tcp_listener(address)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 /// The next connection of a listener, and its peer's address.

@@ -66,12 +66,12 @@ const PORTS: usize = 16;
 /// A listener whose port UDP can use as well, even if the system chooses it.
 fn tcp_listener(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     for _ in 1..PORTS {
-        let listener = std::net::TcpListener::bind(address)?;
+        let listener = narrows_net::tcp_listener(address)?;
         if address.port() != 0 || UdpSocket::bind(listener.local_addr()?).is_ok() {
             return Ok(listener);
         }
     }
-    std::net::TcpListener::bind(address)
+    narrows_net::tcp_listener(address)
 }
 
 impl TunnelServer {

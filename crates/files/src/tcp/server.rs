@@ -12,6 +12,7 @@ use crate::tcp::socket::TcpSocket;
 use crate::until::Until;
 use narrows_base::Rate;
 use narrows_net::openings::{Opening, Openings};
+use narrows_net::tcp_listener;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -45,7 +46,7 @@ impl TcpServer {
         identity: Identity,
         service: Arc<Service>,
     ) -> Result<TcpServer, Error> {
-        let listener = TcpListener::bind(address).map_err(|e| {
+        let listener = tcp_listener(address).map_err(|e| {
             let why = match e.kind() {
                 std::io::ErrorKind::AddrInUse => {
                     "another program listens there already; choose another port with --listen"

@@ -38,6 +38,7 @@ use self::owner::Owner;
 use self::shared::{Core, DriverWaker, EndpointShared};
 use self::state::{AppConnection, ConnectionStage};
 use crate::clock::Clock;
+use crate::dial::{self, DialledAddress};
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
@@ -46,9 +47,10 @@ use narrows_transport::endpoint::{
     Clients, ConnectRequest, Endpoint as TransportEndpoint, MemoryTokens,
 };
 use std::future::poll_fn;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Instant;
 #[cfg(feature = "runtime-tokio")]
 use tokio::runtime::Handle;
 
@@ -104,6 +106,19 @@ impl Endpoint {
     pub fn bind(address: SocketAddr, options: Options) -> Result<Endpoint, Error> {
         let socket = Socket::bind(address).map_err(|e| Error::bind(address, &e))?;
         Endpoint::on(socket, options)
+    }
+
+    /// Binds a free port, for connections to these addresses: if they are of both families, one socket for both.
+    ///
+    /// # Errors
+    /// As with [`bind`](Endpoint::bind).
+    pub fn to_any(addresses: &[SocketAddr], options: Options) -> Result<Endpoint, Error> {
+        let any: IpAddr = if addresses.iter().any(SocketAddr::is_ipv6) {
+            Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        };
+        Endpoint::bind((any, 0).into(), options)
     }
 
     /// Uses a socket that the caller has bound and configured: to a device, with a mark, or an inherited descriptor.
@@ -202,8 +217,24 @@ impl Endpoint {
         Ok(connection)
     }
 
+    /// Connects to the first of these [ordered](dial::ordered) addresses of a server that answers. Its refusal ends the
+    /// attempts at the others. `until` waits for a time: [`sleep_until`](crate::block::sleep_until), or a runtime's.
+    ///
+    /// # Errors
+    /// As with [`connect`](Endpoint::connect); if several addresses fail, [`Error::NoAddress`].
+    pub async fn connect_any<P: Future<Output = ()>>(
+        &self,
+        addresses: &[SocketAddr],
+        options: ConnectOptions,
+        until: impl Fn(Instant) -> P,
+    ) -> Result<DialledAddress<Connection, Error>, Error> {
+        let attempt = |address| self.connect(address, options.clone());
+        Ok(dial::first(addresses, attempt, Error::is_of_all_addresses, until).await?)
+    }
+
     fn start(&self, remote: SocketAddr, options: ConnectOptions) -> Result<Connection, Error> {
-        if remote.port() == 0 || remote.ip().is_unspecified() {
+        let is_foreign = remote.is_ipv6() && self.local_addr().is_ipv4();
+        if remote.port() == 0 || remote.ip().is_unspecified() || is_foreign {
             return Err(Error::Address { address: remote });
         }
         let ConnectOptions { server_key, suite, connection, patience, early_data } = options;
