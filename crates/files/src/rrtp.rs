@@ -81,6 +81,11 @@ fn wait_and_look<F: Future>(
 fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
     use narrows_net::Error as E;
     let kind = match &e {
+        E::NoAddress { failed } => {
+            let kinds =
+                failed.iter().map(|failed| transport_error(failed.cause.clone(), ours).kind);
+            narrows_peers::dial::kind_of_all(kinds)
+        }
         E::Refused { .. } => return crate::service::refused(ours),
         E::NoAnswer { .. }
         | E::NoListener { .. }

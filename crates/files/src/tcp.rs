@@ -11,15 +11,17 @@ use crate::busy::{PATIENCE, Patience, ServerSignals};
 use crate::silence::SILENCE;
 use crate::stream::{FileStream, Session};
 use crate::until::Until;
+use narrows_net::dial::{self, DialFailure, listed, ordered, tcp_brief};
+use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_wire::noise::PublicKey;
 use socket::TcpSocket;
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time limit of connecting, and of the handshake.
@@ -60,12 +62,7 @@ impl TcpSession {
     ) -> Result<TcpSession, Error> {
         let server =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let addresses: Vec<SocketAddr> = (host, port)
-            .to_socket_addrs()
-            .map_err(|_| {
-                Error::new(ErrorKind::Unreachable, format!("{host}: no such host is known"))
-            })?
-            .collect();
+        let addresses = resolved(host, port)?;
         if let Some(name) = &congestion {
             socket::check_congestion_name(name)?;
         }
@@ -116,26 +113,33 @@ impl TcpSession {
 
     fn connect(&self) -> Result<TcpStream, Error> {
         let good = *self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut last = None;
-        for address in good.iter().chain(&self.addresses) {
-            match TcpStream::connect_timeout(address, OPENING) {
-                Ok(tcp) => {
-                    *self.good.lock().unwrap_or_else(PoisonError::into_inner) = Some(*address);
-                    return Ok(tcp);
+        let addresses = ordered(self.addresses.iter().copied(), good);
+        let is_stopped = || self.stop.load(Ordering::SeqCst);
+        let failed = match dial::tcp(&addresses, OPENING, is_stopped) {
+            Ok(connected) => {
+                let good = Some(connected.address);
+                *self.good.lock().unwrap_or_else(PoisonError::into_inner) = good;
+                return Ok(connected.value);
+            }
+            Err(DialFailure::Final(_)) => return Err(Error::interrupted()),
+            Err(DialFailure::All(failed)) => failed,
+        };
+        let why = match failed.as_slice() {
+            [only] => match only.cause.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    "no server listens there; is narrows serve running, with this port?".into()
                 }
-                Err(e) => last = Some(e),
+                io::ErrorKind::TimedOut => {
+                    "no answer; is the address right and the way open?".into()
+                }
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                    "there is no way there from here".into()
+                }
+                _ => "the connection failed".into(),
+            },
+            several => {
+                format!("no connection to any of its addresses ({})", listed(several, tcp_brief))
             }
-        }
-        let why = match last.as_ref().map(io::Error::kind) {
-            Some(io::ErrorKind::ConnectionRefused) => {
-                "no server listens there; is narrows serve running, with this port?"
-            }
-            Some(io::ErrorKind::TimedOut) => "no answer; is the address right and the way open?",
-            Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
-                "there is no way there from here"
-            }
-            None => "the name has no address",
-            _ => "the connection failed",
         };
         Err(Error::new(ErrorKind::Unreachable, format!("{}: {why}", self.server)))
     }

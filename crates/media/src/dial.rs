@@ -6,11 +6,10 @@ use narrows_base::text::shown as escaped;
 use narrows_net::{Connection, Endpoint};
 use narrows_peers::Error;
 pub use narrows_peers::dial::Peer;
-use narrows_peers::dial::{Dial, DialWords, may_pass, unspecified};
+use narrows_peers::dial::{Dial, DialWords, DialledPeer, may_pass};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wait, Instant};
-use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 
 /// Pause before the next attempt to connect; it doubles with each failure.
@@ -76,11 +75,10 @@ impl Dialler {
         loop {
             let begun = Instant::now();
             let ended = match purpose.meanwhile(self.connect()).await {
-                Ok((connection, endpoint)) => {
+                Ok(DialledPeer { connection, endpoint, address: at, others }) => {
                     *self.endpoint() = Some(endpoint);
-                    let (at, began) = (connection.remote(), connection.now());
-                    let at = at.map_or("the other end".into(), |at| at.to_string());
-                    purpose.tell(&format!("connected to {at}"));
+                    let began = connection.now();
+                    purpose.tell(&format!("connected to {at}{others}"));
                     let ended = purpose.over(&connection).await;
                     if connection.now().since(began) > LASTED {
                         (pause, told) = (MIN_PAUSE, String::new());
@@ -142,14 +140,12 @@ impl Dialler {
         })
     }
 
-    async fn connect(&self) -> Result<(Connection, Endpoint), Error> {
-        let Peer { host, port, config, .. } = &self.dial.peer;
-        let unknown = || self.dial.no_such_host();
-        let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| unknown())?;
-        let address = found.next().ok_or_else(unknown)?;
-        let config = for_media(config.clone(), self.application)?;
-        let endpoint = self.dial.endpoint(unspecified(&address), &config)?;
-        let connection = self.dial.connect(&endpoint, address, config).await?;
-        Ok((connection, endpoint))
+    async fn connect(&self) -> Result<DialledPeer, Error> {
+        let config = for_media(self.dial.peer.config.clone(), self.application)?;
+        self.dial.connect(&self.dial.addresses().await?, config).await
     }
 }
+
+#[cfg(test)]
+#[path = "dial_tests.rs"]
+mod tests;

@@ -1,17 +1,19 @@
-//! Repeated connection attempts to one peer. The peer's key is configured, or stored at the first connection; each
-//! error tells whether another attempt may succeed. The caller defines the content of the connections.
+//! Repeated connection attempts to one peer, at the first of its name's addresses that answers. The peer's key is
+//! configured, or stored at the first connection; each error tells whether another attempt may succeed. The caller
+//! defines the content of the connections.
 
 use crate::key::{self, Identity};
 use crate::{Error, ErrorKind};
 use narrows_base::Duration;
+use narrows_net::dial::{DialledAddress, lookup, ordered, until};
 use narrows_net::tap::Tap;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, Options};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Checks a key.
 pub type Judge = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
@@ -52,55 +54,120 @@ pub struct Dial {
     words: DialWords,
     /// The expected key.
     key: Mutex<Option<PublicKey>>,
+    /// The address that answered last.
+    answered: Mutex<Option<SocketAddr>>,
+    /// Addresses that are not looked up again.
+    fixed: OnceLock<Vec<SocketAddr>>,
+}
+
+/// A connection, and the attempts that led to it.
+pub struct DialledPeer {
+    /// The connection.
+    pub connection: Connection,
+    /// Its endpoint.
+    pub endpoint: Endpoint,
+    /// The peer's address.
+    pub address: SocketAddr,
+    /// Other addresses that were tried ([`DialledAddress::others`]).
+    pub others: String,
 }
 
 impl Dial {
     /// Makes no connection yet.
     pub fn new(peer: Peer, words: DialWords) -> Dial {
         let key = Mutex::new(peer.key);
-        Dial { peer, words, key }
+        Dial { peer, words, key, answered: Mutex::default(), fixed: OnceLock::new() }
     }
 
-    /// The error for a host name without an address.
-    pub fn no_such_host(&self) -> Error {
-        let host = crate::error::shown(&self.peer.host);
-        Error::new(ErrorKind::Unreachable, format!("{host}: no such host"))
+    /// The peer's addresses in the order of the attempts: the one that answered last is the first.
+    ///
+    /// # Errors
+    /// The name has no address.
+    pub async fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
+        let Peer { host, port, .. } = &self.peer;
+        let found = match self.fixed.get() {
+            Some(fixed) => Ok(fixed.clone()),
+            None => lookup(host, *port).await,
+        };
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        in_order(found.map(Vec::into_iter), host, answered)
     }
 
-    /// An endpoint at a local address and a free port.
+    /// Looks the name up now, and never again.
+    ///
+    /// # Errors
+    /// The name has no address.
+    pub async fn fix_addresses(&self) -> Result<(), Error> {
+        let found = self.addresses().await?;
+        // An earlier call has the same purpose.
+        let _ = self.fixed.set(found);
+        Ok(())
+    }
+
+    /// The addresses of [`fix_addresses`](Dial::fix_addresses), if it was called.
+    pub fn fixed_addresses(&self) -> &[SocketAddr] {
+        self.fixed.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Makes this address the first one of later attempts.
+    pub fn prefer(&self, address: SocketAddr) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    }
+
+    /// An endpoint of this machine's loopback interface, at a free port.
     ///
     /// # Errors
     /// [`ErrorKind::Local`]: the system provides no socket.
-    pub fn endpoint(&self, at: IpAddr, config: &ConnectionConfig) -> Result<Endpoint, Error> {
-        let local = |e: String| Error::new(ErrorKind::Local, e);
-        let ours = StaticKey::new(*self.peer.identity.private());
-        let ours = ours.map_err(|e| local(e.to_string()))?;
-        let options = Options::client(ours, config.clone()).tapped(self.peer.tap.clone());
-        Endpoint::bind((at, 0).into(), options).map_err(|e| local(e.to_string()))
+    pub fn loopback_endpoint(&self, config: &ConnectionConfig) -> Result<Endpoint, Error> {
+        let bound = Endpoint::bind((Ipv4Addr::LOCALHOST, 0).into(), self.options(config)?);
+        bound.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))
     }
 
-    /// Makes one attempt.
+    fn options(&self, config: &ConnectionConfig) -> Result<Options, Error> {
+        let ours = StaticKey::new(*self.peer.identity.private());
+        let ours = ours.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
+        Ok(Options::client(ours, config.clone()).tapped(self.peer.tap.clone()))
+    }
+
+    /// Connects to the first of the peer's [`addresses`](Dial::addresses) that answers.
+    ///
+    /// # Errors
+    /// As [`connect_any`](Dial::connect_any), or [`ErrorKind::Local`]: the system provides no socket.
+    pub async fn connect(
+        &self,
+        addresses: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Result<DialledPeer, Error> {
+        let endpoint = Endpoint::to_any(addresses, self.options(&config)?);
+        let endpoint = endpoint.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
+        let dialled = self.connect_any(&endpoint, addresses, config).await?;
+        let (address, others) = (dialled.address, dialled.others(NetError::brief));
+        self.prefer(address);
+        Ok(DialledPeer { connection: dialled.value, endpoint, address, others })
+    }
+
+    /// Connects to the first of these addresses that answers.
     ///
     /// # Errors
     /// As [`failure`](Dial::failure), or those of [`Peer::judge`].
-    pub async fn connect(
+    pub async fn connect_any(
         &self,
         endpoint: &Endpoint,
-        address: SocketAddr,
+        addresses: &[SocketAddr],
         config: ConnectionConfig,
-    ) -> Result<Connection, Error> {
+    ) -> Result<DialledAddress<Connection, NetError>, Error> {
         let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);
         let mut how = ConnectOptions::new(expected.map_or(ServerKey::Any, ServerKey::Is), config);
         (how.suite, how.patience) = (key::suite(), self.peer.patience);
-        let connected = endpoint.connect(address, how).await;
-        let connection = connected.map_err(|e| self.failure(&e))?;
+        let dialled = endpoint.connect_any(addresses, how, until).await;
+        let dialled = dialled.map_err(|e| self.failure(&e))?;
         if expected.is_none() {
             let cut = || Error::new(ErrorKind::Unreachable, "the connection was cut");
-            let found = connection.peer_key().ok_or_else(cut)?;
+            let found = dialled.value.peer_key().ok_or_else(cut)?;
             (self.peer.judge)(&found)?;
             *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         }
-        Ok(connection)
+        Ok(dialled)
     }
 
     /// Converts a connection's error.
@@ -123,6 +190,10 @@ impl Dial {
             NetError::Version { .. } | NetError::UnknownProtocol { .. } => {
                 (ErrorKind::Version, e.to_string())
             }
+            NetError::NoAddress { failed } => {
+                let kinds = failed.iter().map(|failed| self.failure(&failed.cause).kind);
+                (kind_of_all(kinds), e.to_string())
+            }
             NetError::Busy { .. } => (ErrorKind::Busy, e.to_string()),
             NetError::System(_) | NetError::TooMany => (ErrorKind::Local, e.to_string()),
             _ => (ErrorKind::Unreachable, e.to_string()),
@@ -139,15 +210,36 @@ impl Dial {
     }
 }
 
+/// The addresses of a host in the order of attempts. Blocks the thread.
+///
+/// # Errors
+/// The name has no address.
+pub fn resolved(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+    in_order((host, port).to_socket_addrs(), host, None)
+}
+
+fn in_order(
+    found: std::io::Result<impl Iterator<Item = SocketAddr>>,
+    host: &str,
+    preferred: Option<SocketAddr>,
+) -> Result<Vec<SocketAddr>, Error> {
+    let ordered = ordered(found.into_iter().flatten(), preferred);
+    if ordered.is_empty() {
+        let host = crate::error::shown(host);
+        return Err(Error::new(ErrorKind::Unreachable, format!("{host}: no such host is known")));
+    }
+    Ok(ordered)
+}
+
+/// The kind of a failure at several addresses: a later attempt may succeed if it may at one of them.
+pub fn kind_of_all(kinds: impl Iterator<Item = ErrorKind>) -> ErrorKind {
+    let all: Vec<ErrorKind> = kinds.collect();
+    let passing = [ErrorKind::Busy, ErrorKind::Unreachable];
+    let best = passing.iter().find(|kind| all.contains(kind)).or(all.first());
+    best.copied().unwrap_or(ErrorKind::Unreachable)
+}
+
 /// Whether a later [attempt](Dial::connect) may succeed after this error.
 pub fn may_pass(e: &Error) -> bool {
     matches!(e.kind, ErrorKind::Unreachable | ErrorKind::Busy)
-}
-
-/// The unspecified address of this address's family.
-pub fn unspecified(address: &SocketAddr) -> IpAddr {
-    match address {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    }
 }

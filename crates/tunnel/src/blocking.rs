@@ -12,7 +12,6 @@ use crate::server::{ServerOptions, TunnelServer};
 use crate::socks;
 use crate::stdio;
 use crate::tun::near::{NearTun, TunRoute};
-use narrows_peers::dial::Peer;
 use narrows_peers::{Error, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,21 +115,21 @@ pub fn connect(
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
+        if !entrances.reverse.is_empty() {
+            options.incoming = reverse::incoming(entrances.reverse.len());
+        }
+        let tunnel = Tunnel::new(options);
         let tun = match &entrances.tun {
             Some(routes) => {
                 if !routes.is_empty() {
                     // Resolve the name now, since the name server may later be reached only by routes through the
                     // tunnel.
-                    options.peer.host = looked_up(&options.peer).await?;
+                    tunnel.dial.fix_addresses().await?;
                 }
                 Some(NearTun::create(routes)?)
             }
             None => None,
         };
-        if !entrances.reverse.is_empty() {
-            options.incoming = reverse::incoming(entrances.reverse.len());
-        }
-        let tunnel = Tunnel::new(options);
         let mut open = Vec::new();
         for forward in entrances.tcp {
             let listener = listen::tcp("--tcp", forward.listen).await?;
@@ -188,15 +187,4 @@ pub fn connect(
     });
     runtime.shutdown_background();
     done
-}
-
-/// The server's current address as text.
-async fn looked_up(peer: &Peer) -> Result<String, Error> {
-    let Peer { host, port, .. } = peer;
-    let found = tokio::net::lookup_host((host.as_str(), *port)).await.ok();
-    let first = found.and_then(|mut found| found.next()).map(|address| address.ip().to_string());
-    first.ok_or_else(|| {
-        let line = format!("{}: no such host", narrows_peers::error::shown(host));
-        Error::new(ErrorKind::Unreachable, line)
-    })
 }

@@ -10,15 +10,15 @@ use crate::places::RareLine;
 use crate::request::{Refusal, TunnelRequest};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
+use narrows_net::dial::tcp_brief;
 use narrows_net::{Connection, Endpoint, ReceiveStream, SendStream};
-use narrows_peers::dial::{Dial, DialWords, Peer, unspecified};
+use narrows_peers::dial::{Dial, DialWords, DialledPeer, Peer};
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, ErrorKind};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration as Wait;
-use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -268,32 +268,32 @@ impl Tunnel {
 
     /// Connects over UDP or, if the server does not answer, over TCP.
     async fn connect_somehow(&self) -> Result<FarConnection, Error> {
-        let Peer { host, port, config, .. } = &self.dial.peer;
-        let unknown = || self.dial.no_such_host();
-        let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| unknown())?;
-        let address = found.next().ok_or_else(unknown)?;
-        let config = for_tunnel(config.clone(), self.incoming)?;
-        let endpoint = self.dial.endpoint(unspecified(&address), &config)?;
-        let failed = match self.dial.connect(&endpoint, address, config.clone()).await {
+        let addresses = self.dial.addresses().await?;
+        let config = for_tunnel(self.dial.peer.config.clone(), self.incoming)?;
+        let failed = match self.dial.connect(&addresses, config.clone()).await {
             Err(e) if e.kind == ErrorKind::Unreachable => e,
             made => {
-                let connection = made?;
-                self.tell(&format!("connected to {address}"));
+                let DialledPeer { connection, endpoint, address, others } = made?;
+                self.tell(&format!("connected to {address}{others}"));
                 return Ok(FarConnection::new((connection, endpoint), None, address.ip()));
             }
         };
-        let Ok((tcp, udp)) = over_tcp::connect(address).await else { return Err(failed) };
+        let Ok(over_tcp) = over_tcp::connect(&addresses).await else { return Err(failed) };
+        let address = over_tcp.address;
+        let others = over_tcp.others(tcp_brief);
+        let (tcp, udp) = over_tcp.value;
         let local = |e: std::io::Error| Error::new(ErrorKind::Local, e.to_string());
-        let endpoint = self.dial.endpoint(Ipv4Addr::LOCALHOST.into(), &config)?;
         let beside = udp.local_addr().map_err(local)?;
+        let endpoint = self.dial.loopback_endpoint(&config)?;
         udp.connect(endpoint.local_addr()).await.map_err(local)?;
         let mut carrier = JoinSet::new();
         carrier.spawn(over_tcp::carry(tcp, udp));
-        let Ok(connection) = self.dial.connect(&endpoint, beside, config).await else {
+        let Ok(dialled) = self.dial.connect_any(&endpoint, &[beside], config).await else {
             return Err(failed);
         };
-        self.tell(&format!("connected to {address} over TCP, since UDP is not answered"));
-        Ok(FarConnection::new((connection, endpoint), Some(carrier), address.ip()))
+        self.dial.prefer(address);
+        self.tell(&format!("connected to {address} over TCP, since UDP is not answered{others}"));
+        Ok(FarConnection::new((dialled.value, endpoint), Some(carrier), address.ip()))
     }
 
     /// Waits for a connection.

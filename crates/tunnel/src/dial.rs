@@ -6,21 +6,17 @@
 use crate::address::embedded;
 use crate::allow::{Denied, Targets, name};
 use crate::request::Refusal;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use narrows_net::dial::{DialFailure, first, ordered, until};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Timeout of a lookup, and of an attempt to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Delay until the next address is tried in parallel (RFC 8305 section 5).
-const STAGGER: Duration = Duration::from_millis(250);
-/// Maximum number of a name's addresses that are tried.
-const MAX_ADDRESSES: usize = 8;
 
 /// A name lookup; it may block.
 pub type Lookup = Arc<dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync>;
@@ -30,7 +26,7 @@ pub fn system() -> Lookup {
     Arc::new(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
 }
 
-/// The permitted addresses of a requested host and port. Each lookup takes a permit of `lookups` until the resolver
+/// The permitted addresses of a requested host and port, in the order of attempts. Each lookup takes a permit of `lookups` until the resolver
 /// returns.
 ///
 /// # Errors
@@ -71,15 +67,14 @@ fn judged(
         // For an IPv4-mapped address the kernel would connect to the IPv4 address.
         let address = address.to_canonical();
         match judge(targets, asked, address, port) {
-            Ok(()) if permitted.len() < MAX_ADDRESSES => permitted.push((address, port).into()),
-            Ok(()) => {}
+            Ok(()) => permitted.push((address, port).into()),
             Err(Denied::NotPublic(_) | Denied::NoHost(_)) => why = Some(Refusal::NotPublic),
             Err(Denied::Unchecked) => why = why.or(Some(Refusal::Failed)),
             Err(Denied::NotListed) => why = why.or(Some(Refusal::NotAllowed)),
         }
     }
     match why {
-        _ if !permitted.is_empty() => Ok(permitted),
+        _ if !permitted.is_empty() => Ok(ordered(permitted, None)),
         Some(why) => Err(why),
         None => Err(Refusal::NoSuchName),
     }
@@ -182,29 +177,21 @@ pub async fn tcp<P>(
     more: impl Fn() -> Option<P>,
 ) -> Result<TcpStream, Refusal> {
     let more = &more;
-    let mut attempts: FuturesUnordered<_> = addresses
-        .iter()
-        .zip(0u32..)
-        .map(|(address, place)| async move {
-            sleep(STAGGER * place).await;
-            let _descriptor = match place {
-                0 => None,
-                _ => Some(more().ok_or(ErrorKind::Other)?),
-            };
-            TcpStream::connect(address).await
-        })
-        .collect();
-    let mut last = Refusal::Unreachable;
-    let any = async {
-        while let Some(done) = attempts.next().await {
-            match done {
-                Ok(tcp) => return Ok(tcp),
-                Err(e) => last = cause(&e),
-            }
-        }
-        Err(last)
+    let attempt = |address| async move {
+        let _descriptor = match addresses.first() {
+            Some(first) if *first == address => None,
+            _ => Some(more().ok_or(ErrorKind::Other)?),
+        };
+        TcpStream::connect(address).await
     };
-    timeout(PATIENCE, any).await.unwrap_or(Err(Refusal::TimedOut))
+    match timeout(PATIENCE, first(addresses, attempt, |_| false, until)).await {
+        Ok(Ok(connected)) => Ok(connected.value),
+        Ok(Err(DialFailure::Final(e))) => Err(cause(&e)),
+        Ok(Err(DialFailure::All(failed))) => {
+            Err(failed.last().map_or(Refusal::Unreachable, |failed| cause(&failed.cause)))
+        }
+        Err(_) => Err(Refusal::TimedOut),
+    }
 }
 
 /// The reason for a failed attempt to connect.
@@ -257,6 +244,18 @@ mod tests {
         for address in ["64:ff9b:1:fffe::9.9.9.9", "64:ff9b:1:fffe::10.0.0.1"] {
             assert!(judged(&all, &[local], address).is_err(), "{address}");
         }
+    }
+
+    #[test]
+    fn permitted_addresses_alternate_and_others_are_left_out() {
+        let targets = ["[2001:db8::/32]:80", "192.0.2.7:80"].map(|target| target.parse().unwrap());
+        let six = (1..20).map(|n| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n).into());
+        let four = [[192, 0, 2, 6], [192, 0, 2, 7]].map(IpAddr::from);
+        let found = six.chain(four).collect();
+        let to = judged(&Targets::new(targets.to_vec()), Some("host"), found, 80).unwrap();
+        let order: Vec<String> = to.iter().take(3).map(SocketAddr::to_string).collect();
+        assert_eq!(order, ["[2001:db8::1]:80", "192.0.2.7:80", "[2001:db8::2]:80"]);
+        assert_eq!(to.len(), 8);
     }
 
     #[test]

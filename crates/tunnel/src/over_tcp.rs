@@ -10,6 +10,7 @@
 
 use crate::listen::accept;
 use narrows_net::Connection;
+use narrows_net::dial::{DialFailure, DialledAddress, first, until};
 use narrows_net::openings::Openings;
 use socket2::SockRef;
 use std::collections::HashMap;
@@ -156,13 +157,21 @@ pub(crate) async fn serve(
     }
 }
 
-/// Connects to a server over TCP, and binds the UDP socket through which a local endpoint uses the connection.
+/// A TCP connection, and the local UDP socket through which an endpoint uses it.
+type TcpCarrier = (TcpStream, UdpSocket);
+
+/// Connects over TCP to the first of a server's addresses that answers.
 ///
 /// # Errors
-/// The server does not answer.
-pub async fn connect(server: SocketAddr) -> Result<(TcpStream, UdpSocket)> {
-    let tcp = timeout(PATIENCE, TcpStream::connect(server)).await;
-    let tcp = tcp.unwrap_or(Err(ErrorKind::TimedOut.into()))?;
-    let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    Ok((tcp, udp))
+/// None answers.
+pub async fn connect(
+    servers: &[SocketAddr],
+) -> std::result::Result<DialledAddress<TcpCarrier, Error>, DialFailure<Error>> {
+    let attempt = |server| async move {
+        let tcp = timeout(PATIENCE, TcpStream::connect(server)).await;
+        let tcp = tcp.unwrap_or(Err(ErrorKind::TimedOut.into()))?;
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Ok((tcp, udp))
+    };
+    first(servers, attempt, |_| false, until).await
 }

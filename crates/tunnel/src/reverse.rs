@@ -22,6 +22,7 @@ use crate::dial;
 use crate::forward::Forward;
 use crate::pipe;
 use crate::request::{Refusal, TunnelRequest};
+use narrows_net::dial::{lookup, ordered};
 use narrows_peers::{Error, ErrorKind};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -177,6 +178,7 @@ async fn target<'t>(
 }
 
 async fn connected((host, port): &(String, u16)) -> Result<TcpStream, Refusal> {
-    let made = timeout(PATIENCE, TcpStream::connect((host.as_str(), *port))).await;
-    made.map_err(|_| Refusal::TimedOut)?.map_err(|e| dial::cause(&e))
+    let found = timeout(PATIENCE, lookup(host, *port)).await;
+    let found = found.map_err(|_| Refusal::TimedOut)?.map_err(|_| Refusal::NoSuchName)?;
+    dial::tcp(&ordered(found, None), || Some(())).await
 }

@@ -7,18 +7,20 @@ use crate::stream::{FileStream, Session};
 use crate::until::Until;
 use narrows_base::Duration;
 use narrows_congestion::{HintSource, PathHints};
+use narrows_net::block::sleep_until;
 use narrows_net::tap::Tap;
 use narrows_net::{
     ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
     SendStream,
 };
+use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::Instant;
@@ -142,21 +144,10 @@ impl RrtpSession {
 
     /// Connects to the first of the server's addresses that answers.
     fn first_connection(&self, request: Option<&[u8]>) -> Result<Current, Error> {
-        let host = &self.host;
-        let addresses = (host.as_str(), self.port).to_socket_addrs().map_err(|_| {
-            Error::new(ErrorKind::Unreachable, format!("{host}: no such host is known"))
-        })?;
-        let mut last =
-            Error::new(ErrorKind::Unreachable, format!("{host}: the name has no address"));
-        for address in addresses {
-            let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
-            *patience = Patience::new(Instant::now(), self.how.patience, self.how.busy);
-            match open(address, &self.identity, &self.how, &mut patience, request) {
-                Err(e) if matches!(e.kind, ErrorKind::Unreachable | ErrorKind::Busy) => last = e,
-                other => return other,
-            }
-        }
-        Err(last)
+        let addresses = resolved(&self.host, self.port)?;
+        let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
+        *patience = Patience::new(Instant::now(), self.how.patience, self.how.busy);
+        open(&addresses, &self.identity, &self.how, &mut patience, request)
     }
 
     /// Waits until another thread has connected; false if that will not happen.
@@ -195,7 +186,7 @@ impl RrtpSession {
             let (config, tap) = (self.how.config.clone(), self.how.tap.clone());
             let tokens = self.how.tokens.clone();
             let how = SessionOptions { expect, config, tap, tokens, ..self.how };
-            let opened = open(current.address, &self.identity, &how, &mut patience, None);
+            let opened = open(&[current.address], &self.identity, &how, &mut patience, None);
             // The time until the deadline may be too short for an answer.
             let opened =
                 opened.map_err(|new| if new.kind == ErrorKind::Unreachable { e } else { new });
@@ -272,15 +263,16 @@ impl RrtpSession {
 
 /// Connects; retries while the server is busy.
 fn open(
-    address: SocketAddr,
+    addresses: &[SocketAddr],
     identity: &Identity,
     how: &SessionOptions,
     patience: &mut Patience,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
-    let (mut busy, what) = (None, format!("{address} is busy"));
+    let all: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    let (mut busy, what) = (None, format!("{} is busy", all.join(" or ")));
     loop {
-        match attempt(address, identity, how, patience, request) {
+        match attempt(addresses, identity, how, patience, &what, request) {
             Err(e) if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? => {
                 busy = Some(e)
             }
@@ -292,25 +284,21 @@ fn open(
 }
 
 fn attempt(
-    address: SocketAddr,
+    addresses: &[SocketAddr],
     identity: &Identity,
     how: &SessionOptions,
     patience: &mut Patience,
+    busy: &str,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let ours = *identity.public();
-    let any: IpAddr = match address {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
     let config = super::for_files(ConnectionConfig { keep_alive: ASK, ..how.config.clone() })?;
     // The calling thread blocks, and it may belong to an async runtime.
     let options = Options::client(static_key(identity)?, config.clone())
         .tapped(how.tap.clone())
         .with_token_store(Box::new(how.tokens.clone()))
         .driven_by(Driver::Thread);
-    let endpoint =
-        Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| transport_error(e, &ours))?;
+    let endpoint = Endpoint::to_any(addresses, options).map_err(|e| transport_error(e, &ours))?;
     let server_key = match how.expect {
         Expect::Key(key) => ServerKey::Is(key),
         Expect::Anybody => ServerKey::Any,
@@ -322,12 +310,14 @@ fn attempt(
     // The attempt continues after BUSY: report it to the user now rather than at its end.
     let look = || {
         if endpoint.meets_busy() {
-            patience.tell(&format!("{address} is busy"));
+            patience.tell(busy);
         }
     };
     let until = Until::Stopped(how.stop);
-    let connected = wait_and_look(&until, None, look, endpoint.connect(address, options))?;
-    let connection = connected.map_err(|e| transport_error(e, &ours))?;
+    let dialling = endpoint.connect_any(addresses, options, sleep_until);
+    let dialled =
+        wait_and_look(&until, None, look, dialling)?.map_err(|e| transport_error(e, &ours))?;
+    let (address, connection) = (dialled.address, dialled.value);
     let tokens = how.tokens.clone();
     let signals = ServerSignals::default();
     Ok(Current { address, connection, endpoint, tokens, signals })

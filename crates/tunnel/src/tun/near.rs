@@ -12,7 +12,7 @@ use narrows_net::ReceiveStream;
 use narrows_net::ip_packet::{IpPacket, too_big};
 use narrows_peers::{Error, ErrorKind};
 use std::future::pending;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -93,8 +93,8 @@ struct NearSettings {
     mtu: usize,
     /// Addresses and networks with a route into it.
     routed: Vec<IpNet>,
-    /// The route to the server, which the other routes would change.
-    kept: Option<(IpAddr, Option<KeptRoute>)>,
+    /// The routes to the server's addresses, which the other routes would change.
+    kept: Vec<(IpAddr, Option<KeptRoute>)>,
 }
 
 impl NearTun {
@@ -149,7 +149,9 @@ impl NearTun {
             Ok(given) => given.map_err(|line| Error::new(ErrorKind::Refused, line))?,
             Err(()) => return pending().await,
         };
-        self.set(&given, link.server())?;
+        let others: Vec<IpAddr> =
+            tunnel.dial.fixed_addresses().iter().map(SocketAddr::ip).collect();
+        self.set(&given, link.server(), &others)?;
         let (own, routes, device) = (given.clone(), self.routes.clone(), self.device.clone());
         let judge = move |packet: &IpPacket| {
             let from = packet.source;
@@ -207,13 +209,21 @@ impl NearTun {
         }
     }
 
-    /// Configures the interface with the server's addresses, if they have changed.
-    fn set(&self, given: &TunnelAddresses, server: IpAddr) -> Result<(), Error> {
+    /// Configures the interface with the server's addresses, if they have changed. `server` and `others` are its
+    /// addresses outside of the tunnel.
+    fn set(&self, given: &TunnelAddresses, server: IpAddr, others: &[IpAddr]) -> Result<(), Error> {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.routes.iter().any(|route| route.contains(&server))
-            && settings.kept.as_ref().is_none_or(|(to, _)| *to != server)
-        {
-            settings.kept = Some((server, keep_route(server)?));
+        let is_routed = |to: &IpAddr| self.routes.iter().any(|route| route.contains(to));
+        for to in [server].iter().chain(others).filter(|to| is_routed(to)) {
+            if settings.kept.iter().any(|(kept, _)| kept == to) {
+                continue;
+            }
+            let kept = match keep_route(*to) {
+                // An address of a family that this machine lacks.
+                Err(_) if *to != server => None,
+                kept => kept?,
+            };
+            settings.kept.push((*to, kept));
         }
         if settings.given.as_ref() == Some(given) {
             return Ok(());
