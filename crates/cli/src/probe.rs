@@ -10,11 +10,12 @@ use narrows_files::Url;
 use narrows_net::Error;
 use narrows_net::endpoint::new_key;
 use narrows_net::probe::{ProbeError, ProbeOptions, Probed};
+use narrows_peers::dial::resolved;
 use narrows_peers::{error, key};
 use narrows_scenario::{output_file, user_links};
 use narrows_transport::endpoint::ServerKey;
 use std::io::Write as _;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -65,9 +66,9 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
     }
     let files = a.trace.as_deref().map(trace_files).transpose()?;
-    let (address, server_key) = server(&a.server)?;
+    let (servers, server_key) = server(&a.server)?;
     if a.tcp {
-        return tcp::handshakes(address, a.json);
+        return tcp::handshakes(&servers, a.json);
     }
     let key = match &a.identity {
         Some(path) => {
@@ -80,7 +81,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     catch_interrupt();
     let bar = TerminalBar::new("probing".into());
     let record = a.trace.is_some();
-    let options = ProbeOptions { server: address, server_key, key, fill: a.fill, record };
+    let options = ProbeOptions { servers, server_key, key, fill: a.fill, record };
     let done = narrows_net::probe::probe(options, &mut |progress| {
         bar.tell(progress);
         !STOP.load(Ordering::SeqCst)
@@ -134,8 +135,8 @@ fn report(a: &ProbeArgs, probed: &Probed, link: &str, is_saved: bool) -> Result<
     print(&(shown::text(probed) + &next))
 }
 
-/// Address and key of a server.
-fn server(text: &str) -> Result<(SocketAddr, ServerKey), Failure> {
+/// Addresses and key of a server.
+fn server(text: &str) -> Result<(Vec<SocketAddr>, ServerKey), Failure> {
     let whole = if text.contains("://") { text.into() } else { format!("rrtp://{text}") };
     let url = Url::read(&whole)?;
     let bad = |why: &str| {
@@ -145,17 +146,15 @@ fn server(text: &str) -> Result<(SocketAddr, ServerKey), Failure> {
     if url.port == 0 {
         return Err(bad("the port is 0"));
     }
-    let mut found = (url.host.as_str(), url.port)
-        .to_socket_addrs()
-        .map_err(|_| Failure::Outside(format!("{}: no such host is known", url.host)))?;
-    let address = found.next().ok_or_else(|| bad("the name has no address"))?;
-    Ok((address, url.key.map_or(ServerKey::Any, ServerKey::Is)))
+    let addresses = resolved(&url.host, url.port)?;
+    Ok((addresses, url.key.map_or(ServerKey::Any, ServerKey::Is)))
 }
 
 fn failed(e: &ProbeError, server: &str) -> Failure {
     match e {
         ProbeError::Stopped => Failure::Stopped(e.to_string()),
-        ProbeError::Connection(Error::NoAnswer { .. }) | ProbeError::Silent => {
+        ProbeError::Connection(Error::NoAnswer { .. } | Error::NoAddress { .. })
+        | ProbeError::Silent => {
             let server = error::shown(server);
             Failure::Outside(format!(
                 "{e}; a path is probed between two ends of narrows: run narrows serve or narrows speed \

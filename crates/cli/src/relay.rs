@@ -8,7 +8,7 @@ use crate::live::{LiveArgs, shown};
 use crate::metrics::{self, MetricsArgs};
 use crate::record::RecordArgs;
 use crate::terminal::{STOP, catch_interrupt, note, print};
-use crate::transport::{PACKET, address, addresses};
+use crate::transport::{PACKET, address, addresses, host_addresses};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
@@ -89,7 +89,8 @@ Examples:
 
 /// `narrows relay`.
 pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
-    let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
+    let listen = address("--listen", &a.listen)?;
+    let (to, all) = host_addresses("--to", &a.to)?;
     let (there, back) = links(["--link", "--link-back"], &a.link, a.link_back.as_deref())?;
     let (mut forward, mut backward) = configs(&there, &back);
     // Only a page can change them.
@@ -109,7 +110,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         .into_iter()
         .chain(live.map(|l| Arc::new(LiveLinkTap(l)) as Arc<dyn RelayTap>))
         .chain(a.metrics.address.is_some().then_some(counted as Arc<dyn RelayTap>));
-    let mut tcp = a.tcp.as_deref().map(|name| TcpEnds::start(name, to)).transpose()?;
+    let mut tcp = a.tcp.as_deref().map(|name| TcpEnds::start(name, &a.to, &all)).transpose()?;
     let (at, far) = tcp.as_ref().map_or((listen, to), |ends| (LOOPBACK, ends.far));
     let relay = Relay::watched(at, far, &forward, &backward, a.seed, both(taps.collect()));
     let done = relay.map_err(|e| Failure::Outside(e.to_string())).and_then(|relay| {
@@ -123,6 +124,14 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
             "relaying {shown} to {to}: {}",
             directions([&there, &back], ("--link-back", a.link_back.is_some()))
         ));
+        if all.len() > 1 && tcp.is_none() {
+            note(&format!(
+                "{} has {} addresses, and a relay of datagrams cannot tell which answers: it sends to {to}; name \
+                 another by its address",
+                a.to,
+                all.len()
+            ));
+        }
         watch(&relay, a.duration);
         drop(tcp);
         let stats = relay.stop();

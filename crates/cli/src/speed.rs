@@ -8,7 +8,7 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::record::RecordArgs;
 use crate::relay;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, note, print};
-use crate::transport::{Reconfigure, TransportArgs, address, addresses, bytes};
+use crate::transport::{Reconfigure, TransportArgs, address, addresses, bytes, host_addresses};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
@@ -96,7 +96,7 @@ Examples:
   narrows speed --link geo --rate 20Mbit/s --rtt 600ms  with hints
   narrows speed --link geo --record geo                with pcapng, qlog, report
   narrows speed --link lte --duration 60s --live       a page; break the link
-  narrows speed --serve --listen 0.0.0.0:4433          at one place
+  narrows speed --serve --listen '[::]:4433'           at one place
   narrows speed example.org:4433 --duration 30s        at another";
 
 fn message(text: &str) -> Result<u16, String> {
@@ -189,8 +189,8 @@ fn measure(
     let mut relay = None;
     let result = match &a.server {
         Some(server) => {
-            let to = address("the server", server)?;
-            speed.run(to, ServerKey::Any, None, &mut tell)
+            let (_, to) = host_addresses("the server", server)?;
+            speed.run(&to, ServerKey::Any, None, &mut tell)
         }
         None => {
             let through = a.through.as_deref().map(|t| address("--through", t)).transpose()?;

@@ -5,6 +5,7 @@ use clap::Args;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_congestion::PathHints;
+use narrows_net::dial::ordered;
 use narrows_net::endpoint::connection;
 use narrows_options::RARE;
 use narrows_options::values::time;
@@ -156,23 +157,31 @@ pub fn bare_number(flag: &str, text: &str, host: &str) -> Result<(), Failure> {
     }
     let why = match text.parse::<u16>() {
         Ok(port) => format!(
-            "that is a port alone; write 127.0.0.1:{port} for this machine, 0.0.0.0:{port} for every \
+            "that is a port alone; write 127.0.0.1:{port} for this machine, [::]:{port} for every \
              address that it has"
         ),
         Err(_) => {
-            "a number is no host; write an address such as 127.0.0.1:4433 or 0.0.0.0:4433".into()
+            "a number is no host; write an address such as 127.0.0.1:4433 or [::]:4433".into()
         }
     };
     Err(Failure::Input(format!("{flag} '{text}': {why}")))
 }
 
-/// Parses an address with a port; names are looked up.
+/// Parses an address with a port. Of a name, the first address counts: a socket is bound to one.
 ///
 /// # Errors
 /// One line that describes the error.
 pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
+    Ok(host_addresses(flag, text)?.0)
+}
+
+/// Parses an address with a port. Returns all addresses of a name in the order of attempts, the first one apart.
+///
+/// # Errors
+/// One line that describes the error.
+pub fn host_addresses(flag: &str, text: &str) -> Result<(SocketAddr, Vec<SocketAddr>), Failure> {
     if let Ok(address) = text.parse() {
-        return Ok(address);
+        return Ok((address, vec![address]));
     }
     let wrong = |why: &str| {
         Failure::Input(format!("{flag} '{text}': {why}; an address is HOST:PORT or [IPv6]:PORT"))
@@ -181,8 +190,10 @@ pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
     if !text.contains(':') {
         return Err(wrong("the port is missing"));
     }
-    let mut found = text.to_socket_addrs().map_err(|e| wrong(&e.to_string()))?;
-    found.next().ok_or_else(|| wrong("no address of that name"))
+    let found = text.to_socket_addrs().map_err(|e| wrong(&e.to_string()))?;
+    let all = ordered(found, None);
+    let first = all.first().ok_or_else(|| wrong("no address of that name"))?;
+    Ok((*first, all))
 }
 
 #[cfg(test)]

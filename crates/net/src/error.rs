@@ -230,7 +230,8 @@ impl Error {
     /// A few words without the address, for a list of addresses.
     pub fn brief(&self) -> String {
         match self {
-            Error::NoAnswer { .. } => "no answer".into(),
+            Error::NoAnswer { first_answer: None, .. } => "no answer".into(),
+            Error::NoAnswer { .. } => "answered, but not in time".into(),
             Error::NoListener { .. } => "connection refused".into(),
             Error::Busy { .. } => "busy".into(),
             Error::SmallPath { .. } => "large packets do not pass".into(),

@@ -5,6 +5,7 @@ use crate::result::SpeedResult;
 use crate::server::SpeedServer;
 use crate::transfer::runtime;
 use crate::worker::{Worker, WorkerCounts};
+use narrows_base::Time;
 use narrows_net::clock::processor_seconds;
 use narrows_net::endpoint::new_key;
 use narrows_net::{Clock, ConnectOptions, Driver, Endpoint, Error, Options};
@@ -33,34 +34,44 @@ impl Speed {
         let server = SpeedServer::start(listen, new_key()?, Clients::Any, self.config(), tap)?;
         let to = through(server.local_addr())?;
         let key = server.key();
-        self.run(to, ServerKey::Is(key), Some(&server), tell)
+        self.run(&[to], ServerKey::Is(key), Some(&server), tell)
     }
 
     /// The client's side. About every tenth of a second, `tell` is called with the seconds that have passed and the
-    /// bytes that have arrived; it returns whether to continue. `counts` is the server, if it is in this process.
+    /// bytes that have arrived; it returns whether to continue. `counts` is the server, if it is in this process. Of
+    /// several addresses, the first that answers is measured, from its first connection on.
     ///
     /// # Errors
     /// Errors of the driver.
     pub fn run(
         &self,
-        to: SocketAddr,
+        to: &[SocketAddr],
         server_key: ServerKey,
         counts: Option<&SpeedServer>,
         tell: &mut dyn FnMut(f64, u64) -> bool,
     ) -> Result<SpeedResult, Error> {
-        let any: SocketAddr = if to.is_ipv6() {
-            (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
-        } else {
-            (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
-        };
         let tap = self.taps.client.clone();
         // Bulk: its packets are sealed on other threads than the measurement's.
         let options =
             Options::client(new_key()?, self.config()).tapped(tap).driven_by(Driver::Thread);
-        let endpoint = Endpoint::bind(any, options)?;
+        let endpoint = Endpoint::to_any(to, options)?;
         let mut options = ConnectOptions::new(server_key, self.config());
         options.suite = self.suite;
+        if let Amount::Time(all) = self.amount {
+            options.patience = options.patience.min(all);
+        }
         let clock = Clock::new();
+        let runtime = runtime().map_err(|e| Error::System(e.into()))?;
+        let (to, mut first) = match to {
+            [only] => (*only, None),
+            several => {
+                let until = |time: std::time::Instant| tokio::time::sleep_until(time.into());
+                let dialling = endpoint.connect_any(several, options.clone(), until);
+                let dialled = runtime.block_on(dialling)?;
+                let opened = clock.now().since(Time::ZERO);
+                (dialled.address, Some((dialled.value, opened)))
+            }
+        };
         let (began, cpu) = (clock.now(), processor_seconds());
         let shared: Vec<Arc<WorkerCounts>> =
             (0..self.connections.max(1)).map(|_| Arc::default()).collect();
@@ -73,6 +84,7 @@ impl Speed {
             endpoint: endpoint.clone(),
             options: options.clone(),
             to,
+            opened: first.take(),
             clock,
             turns: turns.clone(),
             count: count.clone(),
@@ -82,7 +94,7 @@ impl Speed {
             Some(server) if self.direction == SpeedDirection::Up => server.received(),
             _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).sum(),
         };
-        runtime().map_err(|e| Error::System(e.into()))?.block_on(async {
+        runtime.block_on(async {
             let mut working: JoinSet<_> = workers.map(Worker::work).collect();
             let mut ended = Ok(());
             let mut note = |done: Result<_, _>| {

@@ -120,7 +120,7 @@ fn the_controller_of_probes_is_for_probes_only() {
     let public = *key.public();
     let server = SpeedServer::start(any, key, Clients::Any, config, None).unwrap();
     let run = |protocol: &Protocol| {
-        speed(protocol).run(server.local_addr(), ServerKey::Is(public), None, &mut |_, _| true)
+        speed(protocol).run(&[server.local_addr()], ServerKey::Is(public), None, &mut |_, _| true)
     };
     assert!(run(&usual).is_ok());
     let refused = run(&protocol).unwrap_err();

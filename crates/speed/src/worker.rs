@@ -36,6 +36,8 @@ pub(super) struct Worker {
     pub endpoint: Endpoint,
     pub options: ConnectOptions,
     pub to: SocketAddr,
+    /// The connection and the duration of its handshake, if it is open already.
+    pub opened: Option<(Connection, Duration)>,
     pub clock: Clock,
     /// For opening a connection.
     pub turns: Arc<Semaphore>,
@@ -46,20 +48,21 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Until it is done or stopped.
-    pub async fn work(self) -> Result<(), Error> {
-        let mut options = self.options.clone();
-        if let Amount::Time(all) = self.speed.amount {
-            options.patience = options.patience.min(all);
-        }
+    pub async fn work(mut self) -> Result<(), Error> {
         let mut stop = self.stop.clone();
-        let turn = tokio::select! {
-            turn = self.turns.acquire() => turn,
-            _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        let (connection, opened) = match self.opened.take() {
+            Some(opened) => opened,
+            None => {
+                let turn = tokio::select! {
+                    turn = self.turns.acquire() => turn,
+                    _ = stop.wait_for(|stop| *stop) => return Ok(()),
+                };
+                let began = self.clock.now();
+                let connection = self.endpoint.connect(self.to, self.options.clone()).await?;
+                drop(turn);
+                (connection, self.clock.now().since(began))
+            }
         };
-        let began = self.clock.now();
-        let connection = self.endpoint.connect(self.to, options).await?;
-        drop(turn);
-        let opened = self.clock.now().since(began);
         self.count.handshake_ns.store(opened.as_nanos(), Ordering::Relaxed);
         // A measurement that was stopped ends in the middle of everything.
         let done = tokio::select! {

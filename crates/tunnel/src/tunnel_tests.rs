@@ -444,7 +444,8 @@ async fn probes_of_clients_are_answered() {
     let probe = |private: [u8; 32]| {
         let key = StaticKey::new(private).unwrap();
         let server_key = ServerKey::Is(*far.server.public());
-        let options = ProbeOptions { server: far.at, server_key, key, fill: false, record: false };
+        let servers = vec![far.at];
+        let options = ProbeOptions { servers, server_key, key, fill: false, record: false };
         // The probe is cancelled when it has measured something.
         tokio::task::spawn_blocking(move || probe::probe(options, &mut |progress| progress < 0.05))
     };

@@ -1,18 +1,22 @@
 //! Measurement without a server of narrows: TCP handshakes show only the round-trip time.
 
 use crate::failure::Failure;
-use crate::terminal::{print, print_json};
+use crate::terminal::{STOP, print, print_json};
+use narrows_net::dial::{self, DialFailure, listed, tcp_brief};
 use narrows_probe::link_text::time;
 use serde_json::json;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const HANDSHAKES: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connects ten times and prints the round-trip times.
-pub fn handshakes(server: SocketAddr, as_json: bool) -> Result<(), Failure> {
+/// Connects ten times to the first of a server's addresses that answers, and prints the round-trip times.
+pub fn handshakes(servers: &[SocketAddr], as_json: bool) -> Result<(), Failure> {
+    let server = answering(servers)?;
     let mut took = Vec::new();
     for _ in 0..HANDSHAKES {
         let begun = Instant::now();
@@ -22,7 +26,9 @@ pub fn handshakes(server: SocketAddr, as_json: bool) -> Result<(), Failure> {
             Ok(_) => took.push(seconds),
             // A refusal arrives after a round trip, too; other errors may be immediate.
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => took.push(seconds),
-            Err(e) if took.is_empty() => return Err(Failure::Outside(format!("{server}: {e}"))),
+            Err(e) if took.is_empty() => {
+                return Err(Failure::Outside(format!("{server}: {}", tcp_brief(&e))));
+            }
             Err(_) => {}
         }
         std::thread::sleep(PAUSE);
@@ -44,4 +50,21 @@ pub fn handshakes(server: SocketAddr, as_json: bool) -> Result<(), Failure> {
         time(middle),
         time(most),
     ))
+}
+
+/// The address to measure. If none accepts a connection, a refusal is an answer, too.
+fn answering(servers: &[SocketAddr]) -> Result<SocketAddr, Failure> {
+    if let [only] = servers {
+        return Ok(*only);
+    }
+    match dial::tcp(servers, PATIENCE, || STOP.load(Ordering::SeqCst)) {
+        Ok(connected) => Ok(connected.address),
+        Err(DialFailure::Final(_)) => Err(Failure::Stopped("interrupted".into())),
+        Err(DialFailure::All(failed)) => {
+            let refusal =
+                failed.iter().find(|one| one.cause.kind() == ErrorKind::ConnectionRefused);
+            let line = || format!("no connection to any address ({})", listed(&failed, tcp_brief));
+            refusal.map(|one| one.address).ok_or_else(|| Failure::Outside(line()))
+        }
+    }
 }

@@ -6,6 +6,7 @@ use crate::log::{Log, LogLevel};
 use crate::transport::{Hints, TransportArgs};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
+use narrows_files::url;
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
 use narrows_peers::{Error, Identity, key};
@@ -14,13 +15,13 @@ use narrows_transport::endpoint::Permit;
 use narrows_tunnel::allow::{AllowedTarget, Targets};
 use narrows_tunnel::blocking::{self, Entrances};
 use narrows_tunnel::client::ClientOptions;
-use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
 use narrows_tunnel::permissions::Permissions;
+use narrows_tunnel::request::TunnelRequest;
 use narrows_tunnel::reverse::ReversePorts;
 use narrows_tunnel::server::ServerOptions;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -37,7 +38,7 @@ const CONNECTIONS: u32 = 10_000;
 pub struct TcpEnds {
     /// Address of the far end, for the relay.
     pub far: SocketAddr,
-    to: SocketAddr,
+    to: TunnelRequest,
     config: ConnectionConfig,
     server: [u8; 32],
     client: Identity,
@@ -46,11 +47,12 @@ pub struct TcpEnds {
 }
 
 impl TcpEnds {
-    /// Starts the far end, which connects to `to`. Both ends send with this controller.
+    /// Starts the far end, which connects to the first of these addresses of `to` that answers. Both ends send with this
+    /// controller.
     ///
     /// # Errors
     /// An unknown controller, or a port cannot be opened.
-    pub fn start(controller: &str, to: SocketAddr) -> Result<TcpEnds, Failure> {
+    pub fn start(controller: &str, to: &str, all: &[SocketAddr]) -> Result<TcpEnds, Failure> {
         let protocol = format!("rrtp+{controller}");
         let config =
             TransportArgs { protocol, hints: Hints::default() }.connection().map_err(|_| {
@@ -59,7 +61,11 @@ impl TcpEnds {
                 ))
             })?;
         let (server, client) = (Identity::generate()?, Identity::generate()?);
-        let target: AllowedTarget = to.to_string().parse().map_err(Failure::Input)?;
+        let (host, port) = url::host_port(to).map_err(Failure::Input)?;
+        let targets: Result<Vec<AllowedTarget>, _> =
+            all.iter().map(|address| address.to_string().parse()).collect();
+        let targets = targets.map_err(Failure::Input)?;
+        let found: Vec<IpAddr> = all.iter().map(SocketAddr::ip).collect();
         let limits = ClientLimits {
             streams: CONNECTIONS as usize,
             openings: CONNECTIONS,
@@ -67,13 +73,13 @@ impl TcpEnds {
         };
         let permissions = Permissions {
             clients: AllowList::read(&key::text(client.public()))?,
-            targets: Targets::new(vec![target]),
+            targets: Targets::new(targets),
             reverse: ReversePorts::default(),
             limits,
         };
         let mut ends = TcpEnds {
             far: LOOPBACK,
-            to,
+            to: TunnelRequest::tcp(&host, port),
             config: config.clone(),
             server: *server.public(),
             client,
@@ -90,7 +96,7 @@ impl TcpEnds {
             permit: Permit::Own,
             learned: None,
             tap: None,
-            lookup: dial::system(),
+            lookup: Arc::new(move |_| Ok(found.clone())),
             log: Box::new(move |event| {
                 if let Some(line) = event.line.as_ref().filter(|_| event.is_warning) {
                     log.line(LogLevel::Warning, "", line);
@@ -110,7 +116,7 @@ impl TcpEnds {
     /// The port is in use.
     pub fn open(&mut self, listen: SocketAddr, relay: SocketAddr) -> Result<String, Failure> {
         let entrances = Entrances {
-            tcp: vec![Forward { listen, host: self.to.ip().to_string(), port: self.to.port() }],
+            tcp: vec![Forward { listen, host: self.to.host.clone(), port: self.to.port }],
             ..Entrances::default()
         };
         let options = ClientOptions {

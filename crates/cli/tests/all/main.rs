@@ -1,5 +1,6 @@
 //! Tests of the command. They are one binary, since each binary would be linked separately.
 
+mod addresses;
 mod command;
 #[cfg(target_os = "linux")]
 mod kernel;

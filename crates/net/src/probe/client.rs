@@ -3,7 +3,9 @@
 use super::peer::{PeerEvent, ProbePeer};
 use super::server::LATE;
 use super::{CONTROLLER, OVERHEAD, ProbeError, client_config};
+use crate::block::sleep_until;
 use crate::clock::Clock;
+use crate::dial::ordered;
 use crate::endpoint::{Driver, OPENING_TIMEOUT};
 use crate::{ConnectOptions, Endpoint, Error, Options, block_on_for};
 use narrows_base::{Duration, Rate, Time};
@@ -23,8 +25,8 @@ const ANSWER: Duration = Duration::from_secs(4);
 /// Server and options of a probe.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
-    /// UDP address.
-    pub server: SocketAddr,
+    /// UDP addresses; the first that answers is probed.
+    pub servers: Vec<SocketAddr>,
     /// Expected key of the server.
     pub server_key: ServerKey,
     /// Key pair of this end.
@@ -59,12 +61,12 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 /// # Errors
 /// See [`ProbeError`].
 pub fn probe(
-    options: ProbeOptions,
+    mut options: ProbeOptions,
     tell: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Probed, ProbeError> {
     let clock = Clock::new();
     let share = if options.record { 0.5 } else { 1.0 };
-    let (estimate, server_key, seconds) = while_busy(&mut || {
+    let (estimate, server_key, remote, seconds) = while_busy(&mut || {
         if !tell(0.0) {
             return Err(ProbeError::Stopped);
         }
@@ -79,8 +81,11 @@ pub fn probe(
         })?;
         let estimate = probe.estimate().ok_or(ProbeError::TooLittle)?;
         let seconds = clock.now().since(begun).as_secs_f64();
-        Ok((estimate, link.prober.peer.connection.peer_key(), seconds))
+        let connection = &link.prober.peer.connection;
+        Ok((estimate, connection.peer_key(), connection.remote(), seconds))
     })?;
+    // The recording is of the same path.
+    options.servers = ordered(options.servers, remote);
     let recorded = options.record.then(|| record(&options, &estimate, tell)).transpose()?;
     Ok(Probed { estimate, seconds, server_key, recorded })
 }
@@ -127,17 +132,13 @@ impl ProbeConnection {
     fn open(options: &ProbeOptions) -> Result<ProbeConnection, ProbeError> {
         let config =
             client_config().map_err(|why| Error::Link { place: CONTROLLER.into(), why })?;
-        let any: SocketAddr = match options.server {
-            SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
         let client = Options::client(options.key.clone(), config.clone()).driven_by(Driver::Thread);
-        let endpoint = Endpoint::bind(any, client)?;
+        let endpoint = Endpoint::to_any(&options.servers, client)?;
         let connect = ConnectOptions::new(options.server_key, config);
         let clock = Clock::new();
         let most = std::time::Duration::from_nanos(OPENING_TIMEOUT.as_nanos() * 3);
-        let connected = block_on_for(most, endpoint.connect(options.server, connect));
-        let connection = connected.ok_or(ProbeError::Silent)??;
+        let dialling = endpoint.connect_any(&options.servers, connect, sleep_until);
+        let connection = block_on_for(most, dialling).ok_or(ProbeError::Silent)??.value;
         let handshake = clock.now();
         let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
         // Connecting and the first stream take about two round trips.

@@ -62,7 +62,8 @@ fn server(tap: Option<Arc<dyn Tap>>) -> (Endpoint, [u8; 32]) {
 
 fn options(server: SocketAddr, key: [u8; 32]) -> ProbeOptions {
     let server_key = ServerKey::Is(key);
-    ProbeOptions { server, server_key, key: new_key().unwrap(), fill: false, record: false }
+    let (servers, key) = (vec![server], new_key().unwrap());
+    ProbeOptions { servers, server_key, key, fill: false, record: false }
 }
 
 fn link(mbps: u64, loss: &str) -> LinkConfig {
