@@ -4,7 +4,7 @@
 #   docker run --rm -v "$PWD:/out" narrows compare --out /out/report
 #   sudo chown root friends.txt      # a list belongs to root or to the image's user, 65532
 #   docker run --rm -p 47471:47471/udp -p 47471:47471 -v narrows:/data -v "$PWD/friends.txt:/friends.txt:ro" \
-#       narrows tunnel serve --listen 0.0.0.0:47471 --clients /friends.txt --allow '*:443'
+#       narrows tunnel serve --listen '[::]:47471' --clients /friends.txt --allow '*:443'
 #   docker run --rm -it --user 0 --cap-add NET_ADMIN --cap-add SYS_ADMIN --security-opt apparmor=unconfined \
 #       --device /dev/net/tun narrows-tools narrows link geo -- curl -O https://example.org/
 #

@@ -44,13 +44,13 @@ Each packet leaves the receiver after the path's shortest delay plus --latency,
 counted from its arrival at the sender. Until then lost packets are repeated.
 
 Examples:
-  narrows media receive --clients friends.txt --to 5004 --listen 0.0.0.0:47472
+  narrows media receive --clients friends.txt --to 5004 --listen '[::]:47472'
   narrows media send rrtp://KEY@host:47472 --from 5000 --latency 300ms
   ffmpeg -re -i clip.mp4 -c copy -f mpegts 'udp://127.0.0.1:5000?pkt_size=1316'
   ffplay 'udp://127.0.0.1:5004'
 
 If the receiver is unreachable, for example behind a NAT, it connects instead:
-  narrows media send --listen 0.0.0.0:47473 --clients viewers.txt --from 5000
+  narrows media send --listen '[::]:47473' --clients viewers.txt --from 5000
   narrows media receive rrtp://KEY@host:47473 --to 5004
 
 Each layer of a stream (simulcast, or a scalable encoder) has a port. The path's

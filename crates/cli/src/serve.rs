@@ -48,9 +48,9 @@ The log has a line with the time for each request. It goes to the error stream
 
 Examples:
   narrows serve .                                      for this machine
-  narrows serve /srv/files --listen 0.0.0.0:47470      for all hosts
+  narrows serve /srv/files --listen '[::]:47470'       for all hosts
   narrows serve . --live                               a page of connections
-  narrows serve inbox --listen 0.0.0.0:47470 --allow-put --clients friends.txt";
+  narrows serve inbox --listen '[::]:47470' --allow-put --clients friends.txt";
 
 #[derive(Args, Debug)]
 pub struct ServeArgs {
@@ -297,7 +297,7 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
     let bad = |why: &str| {
         let shown = error::shown(text);
         Failure::Input(format!(
-            "--listen '{shown}': {why}; HOST:PORT is expected, as in 0.0.0.0:47470"
+            "--listen '{shown}': {why}; HOST:PORT is expected, as in [::]:47470"
         ))
     };
     let (host, port) = url::host_port(text).map_err(|e| bad(&e))?;

@@ -51,7 +51,7 @@ The far side accepts only clients listed in --clients, one key per line as
 `narrows key` prints it, and connects only to targets of --allow.
 
 Examples:
-  narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
+  narrows tunnel serve --listen '[::]:47471' --clients friends.txt \\
       --allow example.org:443 --allow '10.0.0.0/8:22'
   narrows tunnel connect rrtp://KEY@host:47471 --tcp 8443:example.org:443
   narrows tunnel connect rrtp://KEY@host:47471 --socks 1080 --http-proxy 3128
@@ -65,7 +65,7 @@ A service of the near side at a port of the far side:
       --reverse 0.0.0.0:8080:localhost:80
 
 Packets of any kind, through an interface at each end (Linux, root):
-  narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
+  narrows tunnel serve --listen '[::]:47471' --clients friends.txt \\
       --tun 10.7.0.0/24 --allow '10.7.0.1:*' --allow '10.1.0.0/16:22'
   narrows tunnel connect rrtp://KEY@host:47471 --tun --route 10.1.0.0/16";
 
