@@ -2,13 +2,13 @@
 
 use narrows_base::Variable;
 use narrows_lab::Outcome;
-use narrows_lab::outcome::{Estimate, ProtocolOutcome, SeedValues};
+use narrows_lab::outcome::{Estimate, Interval, ProtocolOutcome, SeedValues};
 use narrows_sim::SeriesTable;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Name, mean, half of the interval.
-type Measures = Vec<(String, f64, Option<f64>)>;
+type Measures = Vec<(String, f64, Option<(f64, f64)>)>;
 /// Kind, name, group, times, columns.
 type Series = (String, String, String, Vec<f64>, Vec<(String, Vec<f64>)>);
 /// The fields of a [`ProtocolOutcome`], in their order.
@@ -57,11 +57,16 @@ pub fn kept(text: &str) -> &'static str {
 }
 
 fn measures(measures: &[(&'static str, Estimate)]) -> Measures {
-    measures.iter().map(|(name, e)| (name.to_string(), e.mean, e.ci95)).collect()
+    let ends = |e: &Estimate| e.ci95.map(|ends| (ends.low, ends.high));
+    measures.iter().map(|(name, e)| (name.to_string(), e.mean, ends(e))).collect()
 }
 
 fn estimates(packed: Measures) -> Vec<(&'static str, Estimate)> {
-    packed.into_iter().map(|(name, mean, ci95)| (kept(&name), Estimate { mean, ci95 })).collect()
+    let interval = |ends: (f64, f64)| Interval { low: ends.0, high: ends.1 };
+    let one = |(name, mean, ends): (String, f64, Option<(f64, f64)>)| {
+        (kept(&name), Estimate { mean, ci95: ends.map(interval) })
+    };
+    packed.into_iter().map(one).collect()
 }
 
 fn series(t: &SeriesTable) -> Series {

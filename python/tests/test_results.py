@@ -22,7 +22,8 @@ def found():
 def test_tables_have_the_numbers_of_the_json(found):
     printed = found.to_dict()["results"]
     assert found.means["goodput_bps"] == [row["goodput_bps"]["mean"] for row in printed]
-    assert found.means["goodput_bps_ci95"] == [row["goodput_bps"]["ci95"] for row in printed]
+    ends = zip(found.means["goodput_bps_low"], found.means["goodput_bps_high"], strict=True)
+    assert [list(pair) for pair in ends] == [row["goodput_bps"]["ci95"] for row in printed]
     by_seed = [
         (row["protocol"], s["seed"], s["rtt_s_p95"]) for row in printed for s in row["by_seed"]
     ]

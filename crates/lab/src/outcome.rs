@@ -8,9 +8,55 @@ use narrows_sim::SeriesTable;
 pub struct Estimate {
     /// Mean over seeds; NaN if no seed has the measure (shown as `null` and `-`).
     pub mean: f64,
-    /// Half-width of the 95% confidence interval; `None` for one seed, for one trajectory, and if the values do not
-    /// suffice for an interval ([`crate::interval`]).
-    pub ci95: Option<f64>,
+    /// Its 95% confidence interval; `None` for one seed and for one trajectory ([`crate::interval`]).
+    pub ci95: Option<Interval>,
+}
+
+/// The ends of a confidence interval. An end is no further than the quantity can be, so the mean need not be its middle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// A mean with an interval of this half-width.
+    pub fn symmetric(mean: f64, half: Option<f64>) -> Estimate {
+        let ci95 = half.map(|half| Interval { low: mean - half, high: mean + half });
+        Estimate { mean, ci95 }
+    }
+    /// The larger distance of an end of the interval from the mean: a half-width that contains the interval.
+    pub fn half(&self) -> Option<f64> {
+        self.ci95.map(|ends| (ends.high - self.mean).max(self.mean - ends.low))
+    }
+    /// The distance from the mean of the end on the side of `value`; 0 without an interval.
+    pub fn toward(&self, value: f64) -> f64 {
+        let distance =
+            |e: Interval| if value > self.mean { e.high - self.mean } else { self.mean - e.low };
+        self.ci95.map_or(0.0, distance)
+    }
+    /// `±0.17`, or `+0.07 −0.31` if the mean is not the middle; empty without an interval.
+    pub fn interval_text(&self, number: impl Fn(f64) -> String) -> String {
+        let Some(e) = self.ci95 else { return String::new() };
+        let above = number(e.high - self.mean);
+        let below = number(self.mean - e.low);
+        if above == below { format!("±{above}") } else { format!("+{above} −{below}") }
+    }
+    /// The same estimate in another unit, `factor` (above zero) of it to one of this.
+    pub fn times(&self, factor: f64) -> Estimate {
+        let ends = |e: Interval| Interval { low: e.low * factor, high: e.high * factor };
+        Estimate { mean: self.mean * factor, ci95: self.ci95.map(ends) }
+    }
+    /// The interval cut to the values that the quantity can have.
+    pub fn within(&self, least: f64, largest: f64) -> Estimate {
+        let cut = |e: Interval| Interval {
+            low: e.low.max(least).min(self.mean),
+            high: e.high.min(largest).max(self.mean),
+        };
+        Estimate { ci95: self.ci95.map(cut), ..*self }
+    }
 }
 
 /// All results of `compare` or `run`.

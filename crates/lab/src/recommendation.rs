@@ -205,7 +205,7 @@ impl RecommendationBasis {
             }
             Aim::Bulk | Aim::Web => format!("{goodput} goodput"),
             Aim::Calls | Aim::Live => {
-                let steady = Estimate { mean: self.value(r), ci95: None };
+                let steady = Estimate::symmetric(self.value(r), None);
                 let scale = if self.aim == Aim::Calls { 1 } else { 5 };
                 format!(
                     "{goodput} goodput, {} when its variation over {scale} s is taken off",
@@ -276,11 +276,15 @@ impl RecommendationBasis {
             _ if chosen.one_trajectory || other.one_trajectory => {
                 ", on one trajectory that another start may change".into()
             }
-            Some(Estimate { mean, ci95: Some(half) }) if mean.abs() > half => format!(
-                " (95% interval, paired by seed: {} to {})",
-                percent((mean.abs() - half) / theirs.abs()),
-                percent((mean.abs() + half) / theirs.abs())
-            ),
+            Some(Estimate { ci95: Some(ends), .. }) if ends.low > 0.0 || ends.high < 0.0 => {
+                let least = ends.low.abs().min(ends.high.abs());
+                let most = ends.low.abs().max(ends.high.abs());
+                format!(
+                    " (95% interval, paired by seed: {} to {})",
+                    percent(least / theirs.abs()),
+                    percent(most / theirs.abs())
+                )
+            }
             _ => format!(", which {} seeds do not make sure", chosen.seeds.min(other.seeds)),
         };
         (gain, sure)
@@ -327,7 +331,7 @@ fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate>
 fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
     !completes(a)
         && mean(a, measure) < (1.0 - NEAR) * mean(b, measure)
-        && paired(a, b, measure).is_none_or(|d| d.ci95.is_some_and(|half| d.mean < -half))
+        && paired(a, b, measure).is_none_or(|d| d.ci95.is_some_and(|ends| ends.high < 0.0))
 }
 
 /// Protocols left out because they do not suit the aim, with the reasons.
@@ -384,7 +388,7 @@ fn senses(r: &ProtocolOutcome) -> &'static str {
 }
 
 fn measured(r: &ProtocolOutcome, name: &str) -> Estimate {
-    r.measure(name).unwrap_or(Estimate { mean: f64::NAN, ci95: None })
+    r.measure(name).unwrap_or(Estimate::symmetric(f64::NAN, None))
 }
 
 #[cfg(test)]

@@ -15,17 +15,17 @@ pub fn estimate_within(values: impl IntoIterator<Item = f64>, error: f64) -> Est
     let v: Vec<f64> = values.into_iter().filter(|x| x.is_finite()).collect();
     let n = v.len() as f64;
     if v.is_empty() {
-        return Estimate { mean: f64::NAN, ci95: None };
+        return Estimate::symmetric(f64::NAN, None);
     }
     // Scaled by the largest, so that no sum of squares overflows.
     let scale = v.iter().fold(0.0f64, |m, x| m.max(x.abs())).max(f64::MIN_POSITIVE);
     let mean = v.iter().map(|x| x / scale).sum::<f64>() / n;
     if v.len() == 1 {
-        return Estimate { mean: v[0], ci95: None };
+        return Estimate::symmetric(v[0], None);
     }
     let variance = v.iter().map(|x| (x / scale - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let half = student_t(1.0 - error / 2.0, v.len() - 1) * (variance / n).sqrt();
-    Estimate { mean: mean * scale, ci95: Some(half * scale) }
+    Estimate::symmetric(mean * scale, Some(half * scale))
 }
 
 /// The 97.5% quantile of Student's t.
@@ -61,8 +61,7 @@ pub fn median_interval(values: &[f64], error: f64) -> Option<(f64, f64)> {
 
 /// Whether two means differ significantly: their difference is beyond its joint 95% interval.
 pub fn differ(a: Estimate, b: Estimate) -> bool {
-    let half = a.ci95.unwrap_or(0.0).hypot(b.ci95.unwrap_or(0.0));
-    (a.mean - b.mean).abs() > half
+    (a.mean - b.mean).abs() > a.toward(b.mean).hypot(b.toward(a.mean))
 }
 
 /// Jain's index `(Σx)² / (n Σx²)`: 1 if all are equal, 1/n if one has everything.
@@ -95,10 +94,10 @@ mod tests {
     fn an_interval_is_what_the_textbook_says() {
         let e = estimate([4.0, 5.0, 6.0, f64::NAN]);
         assert_eq!(e.mean, 5.0);
-        assert!((e.ci95.unwrap() - 4.303 / 3f64.sqrt()).abs() < 1e-3);
-        assert_eq!(estimate([7.0]), Estimate { mean: 7.0, ci95: None });
+        assert!((e.half().unwrap() - 4.303 / 3f64.sqrt()).abs() < 1e-3);
+        assert_eq!(estimate([7.0]), Estimate::symmetric(7.0, None));
         assert!(estimate([]).mean.is_nan());
-        assert_eq!(estimate([3.0, 3.0]).ci95, Some(0.0));
+        assert_eq!(estimate([3.0, 3.0]).half(), Some(0.0));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl From<Estimate> for UncertainValue {
     fn from(x: Estimate) -> UncertainValue {
         UncertainValue {
             value: x.mean,
-            interval: x.ci95.map_or(Uncertainty::None, Uncertainty::Half),
+            interval: x.half().map_or(Uncertainty::None, Uncertainty::Half),
         }
     }
 }

@@ -136,7 +136,7 @@ fn lines(e: &Experiment, work: &ExperimentWork, spans: Vec<Range<usize>>) -> Vec
         Points {
             x: positions(e, line),
             y: estimates.iter().map(|x| x.mean).collect(),
-            ci95: estimates.iter().map(|x| x.ci95.unwrap_or(0.0)).collect(),
+            ci95: estimates.iter().map(|x| x.half().unwrap_or(0.0)).collect(),
         }
     };
     e.file.panel.iter().map(|panel| panel.line.iter().map(&mut drawn).collect()).collect()

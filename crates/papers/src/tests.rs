@@ -195,7 +195,7 @@ fn claim(why: &str) -> Claim {
 }
 
 fn measured(mean: f64, ci95: Option<f64>) -> MeasuredValue {
-    MeasuredValue { value: Estimate { mean, ci95 }.into(), seeds: 1 }
+    MeasuredValue { value: Estimate::symmetric(mean, ci95).into(), seeds: 1 }
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn numbers_are_rounded_as_their_interval_deserves() {
     assert_eq!(digits(0.0), "0");
     assert_eq!(digits(1e12), "1.000e12");
     assert_eq!(
-        shown(Estimate { mean: 0.355_12, ci95: Some(0.0123) }.into(), "of it"),
+        shown(Estimate::symmetric(0.355_12, Some(0.0123)).into(), "of it"),
         "0.3551 ± 0.013 of it"
     );
 }

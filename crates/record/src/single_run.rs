@@ -7,7 +7,7 @@ use narrows_lab::outcome::Estimate;
 pub fn estimates(of: impl Fn(&str) -> f64) -> Vec<(&'static str, Estimate)> {
     MEASURES
         .iter()
-        .map(|m| (m.name, Estimate { mean: of(m.name), ci95: None }))
+        .map(|m| (m.name, Estimate::symmetric(of(m.name), None)))
         .filter(|m| m.1.mean.is_finite())
         .collect()
 }

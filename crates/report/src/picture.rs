@@ -4,7 +4,7 @@
 use crate::figure::{Figure, bars, lines};
 use crate::variables;
 use narrows_base::SpecError;
-use narrows_lab::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 
 /// Width and height of a figure in the column of a paper, in pixels of 1/96 inch: 85 mm by 58 mm.
 const COLUMN: (u32, u32) = (322, 220);
@@ -15,10 +15,8 @@ pub fn svg(outcome: &Outcome) -> String {
     let mut delay =
         bars("Round-trip time, 95th percentile (less is better)").x("round-trip time", "ms");
     for result in &outcome.results {
-        let (value, half) = scaled(result, "goodput_bps", 1e-6);
-        goodput = goodput.bar(result.protocol.as_str(), value, half);
-        let (value, half) = scaled(result, "rtt_s_p95", 1e3);
-        delay = delay.bar(result.protocol.as_str(), value, half);
+        goodput = goodput.bar(result.protocol.as_str(), scaled(result, "goodput_bps", 1e-6));
+        delay = delay.bar(result.protocol.as_str(), scaled(result, "rtt_s_p95", 1e3));
     }
     Figure::new()
         .panel(goodput)
@@ -68,7 +66,7 @@ fn caption(outcome: &Outcome) -> String {
     format!("{}; {} s, {seeds} seeds", outcome.path, outcome.duration_s)
 }
 
-fn scaled(result: &ProtocolOutcome, name: &str, factor: f64) -> (f64, Option<f64>) {
-    let Some(estimate) = result.measure(name) else { return (f64::NAN, None) };
-    (estimate.mean * factor, estimate.ci95.map(|half| half * factor))
+fn scaled(result: &ProtocolOutcome, name: &str, factor: f64) -> Estimate {
+    let none = Estimate::symmetric(f64::NAN, None);
+    result.measure(name).map_or(none, |estimate| estimate.times(factor))
 }

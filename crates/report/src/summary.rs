@@ -1,6 +1,7 @@
 //! Means over seeds: `summary.csv` and the table in the terminal.
 
 use crate::columns::{Columns, Values};
+use crate::variables::ENDS;
 use narrows_lab::buffers;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use std::fmt::Write as _;
@@ -44,9 +45,12 @@ fn add_estimates(columns: &mut Vec<(String, Values)>, rows: &[&Estimates]) {
     for name in names {
         let of = |row: &Estimates| row.iter().find(|m| m.0 == name).map(|m| m.1);
         let mean = |row: &&Estimates| of(row).map_or(f64::NAN, |e| e.mean);
-        let half = |row: &&Estimates| of(row).and_then(|e| e.ci95).unwrap_or(f64::NAN);
         columns.push((name.into(), Values::Number(rows.iter().map(mean).collect())));
-        columns.push((format!("{name}_ci95"), Values::Number(rows.iter().map(half).collect())));
+        for (end_name, end) in ENDS {
+            let value = |row: &&Estimates| of(row).and_then(|e| e.ci95).map_or(f64::NAN, end);
+            let values = Values::Number(rows.iter().map(value).collect());
+            columns.push((format!("{name}_{end_name}"), values));
+        }
     }
 }
 
@@ -206,8 +210,7 @@ fn number(
     let mean: Cell = Box::new(move |r| get(r).map_or("-".into(), |e| show(e.mean * factor)));
     let half: Option<Cell> = interval.then(|| {
         Box::new(move |r: &ProtocolOutcome| {
-            let half = get(r).and_then(|e| e.ci95);
-            half.map_or(String::new(), |half| format!("±{}", show(half * factor)))
+            get(r).map_or(String::new(), |e| e.interval_text(|x| show(x * factor)))
         }) as Cell
     });
     (mean, half)

@@ -4,7 +4,12 @@ use narrows_base::Variable;
 use narrows_congestion::CONTROLLERS;
 use narrows_lab::Outcome;
 use narrows_lab::measure::MEASURES;
+use narrows_lab::outcome::Interval;
 use narrows_sim::COLUMNS;
+
+/// The ends of an interval, by their names in tables and in the data of pages.
+pub(crate) const ENDS: [(&str, fn(Interval) -> f64); 2] =
+    [("low", |e| e.low), ("high", |e| e.high)];
 
 /// Columns that the laboratory itself computes: of groups (`kind` is `group`), and of recordings.
 pub const OWN: &[Variable] = &[
@@ -49,12 +54,13 @@ pub fn of_series(outcome: &Outcome) -> impl Fn(&str) -> Explained {
     |column| find(outcome, column).map(|v| (v.unit, v.explained()))
 }
 
-/// Of a column of a table of measures: a measure, or its interval.
+/// Of a column of a table of measures: a measure, or an end of its interval.
 pub fn of_measures(column: &str) -> Explained {
     let measure = |name| MEASURES.iter().find(|m| m.name == name);
     if let Some(measure) = measure(column) {
         return Some((measure.unit, measure.doc.to_string()));
     }
-    let measured = column.strip_suffix("_ci95")?;
-    Some((measure(measured)?.unit, format!("half of the 95% interval of {measured}")))
+    let (measured, end) = column.rsplit_once('_')?;
+    let end = [("low", "lower"), ("high", "upper")].iter().find(|e| e.0 == end)?.1;
+    Some((measure(measured)?.unit, format!("{end} end of the 95% interval of {measured}")))
 }

@@ -103,7 +103,7 @@ impl Costs {
             })
             .collect();
         let of_logs = stats::estimate(logs);
-        let (mean, half) = (of_logs.mean, of_logs.ci95?);
+        let (mean, half) = (of_logs.mean, of_logs.half()?);
         Some((mean.exp(), (mean - half).exp(), (mean + half).exp()))
     }
 }

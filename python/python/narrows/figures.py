@@ -18,8 +18,8 @@ def draw(means: Table, series: Table, columns: tuple[str, ...], width: float | N
     """Draw measures as bars with their intervals, or columns of the time series as lines."""
     import matplotlib
 
-    measures = {column.name for column in means.columns if column.name.endswith("_ci95")}
-    is_bars = all(f"{name}_ci95" in measures for name in columns)
+    measures = {column.name for column in means.columns if column.name.endswith("_low")}
+    is_bars = all(f"{name}_low" in measures for name in columns)
     known = {column.name for column in series.columns}
     unknown = [name for name in columns if not is_bars and name not in known]
     if unknown:
@@ -53,8 +53,11 @@ def _bars(means: Table, measures: tuple[str, ...], width: float) -> Figure:
     axes = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
     for panel, measure in zip(axes, measures, strict=True):
         values = [float("nan") if x is None else x for x in means[measure]]
-        halves = [x or 0.0 for x in means[f"{measure}_ci95"]]
-        panel.barh(means["protocol"], values, xerr=halves)
+        errors = [
+            [0.0 if end is None else abs(end - x) for x, end in zip(values, ends, strict=True)]
+            for ends in (means[f"{measure}_low"], means[f"{measure}_high"])
+        ]
+        panel.barh(means["protocol"], values, xerr=errors)
         panel.set_xlabel(_label(measure, units[measure]))
         panel.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes[0].invert_yaxis()

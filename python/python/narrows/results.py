@@ -45,7 +45,7 @@ class Comparison:
 
     @property
     def means(self) -> Table:
-        """One row per protocol: each measure's mean over seeds, and ``…_ci95``, half of its 95% interval."""
+        """One row per protocol: each measure's mean over seeds, and ``…_low``, ``…_high``, its 95% interval."""
         return self._table("means")
 
     @property

@@ -218,7 +218,7 @@ fn what_gains_nothing_over_linux_is_not_recommended() {
 fn completion_times_contain_the_delay() {
     let of = |name: &str, completion: f64, rtt| {
         let mut r = result(name, 1.0, rtt);
-        let exact = |mean| Estimate { mean, ci95: None };
+        let exact = |mean| Estimate::symmetric(mean, None);
         r.measures.extend([("completion_s", exact(completion)), ("finished", exact(1.0))]);
         r
     };
@@ -231,7 +231,7 @@ fn completion_times_contain_the_delay() {
 #[test]
 fn a_buffer_that_binds_is_named_with_what_lifts_it() {
     let mut bound = result("cubic", 83.0, 0.25);
-    bound.measures.push(("sndbuf_limited", Estimate { mean: 0.93, ci95: None }));
+    bound.measures.push(("sndbuf_limited", Estimate::symmetric(0.93, None)));
     let mut outcome = outcome(vec![bound, result("rrtp", 170.0, 0.26)]);
     outcome.capacity_bps = 200e6;
     let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000);

@@ -21,9 +21,10 @@ pub fn seconds(e: Estimate) -> String {
 fn scaled(e: Estimate, scale: f64, unit: &str) -> String {
     let value = e.mean / scale;
     let digits = if value < 10.0 { 3 } else { 1 };
-    match e.ci95 {
-        Some(half) => format!("{value:.digits$} ± {:.digits$} {unit}", half / scale),
-        None => format!("{value:.digits$} {unit}"),
+    let number = |x: f64| format!("{:.digits$}", x / scale);
+    match e.interval_text(number) {
+        interval if interval.is_empty() => format!("{value:.digits$} {unit}"),
+        interval => format!("{value:.digits$} {} {unit}", interval.replace('±', "± ")),
     }
 }
 

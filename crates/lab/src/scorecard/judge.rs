@@ -44,7 +44,7 @@ pub fn judge(values: &[Vec<f64>; 4], more_is_better: bool) -> Judgement {
         if !d.mean.is_finite() {
             return None;
         }
-        let is_clear = d.mean.abs() > d.ci95.unwrap_or(0.0) && d.mean.abs() > NEGLIGIBLE * scale;
+        let is_clear = d.mean.abs() > d.toward(0.0) && d.mean.abs() > NEGLIGIBLE * scale;
         Some(if is_clear { d.mean.signum() as i8 } else { 0 })
     };
     match (against(1), against(2)) {

@@ -271,12 +271,12 @@ fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
         o.estimates[0].iter().flatten().all(|e| e.ci95.is_none()),
         "no run says how it scatters"
     );
-    assert!(o.estimates[1][0][o.measure].ci95.is_some_and(|half| half > 0.0));
+    assert!(o.estimates[1][0][o.measure].half().is_some_and(|half| half > 0.0));
     assert!(o.notes.iter().any(|n| n.starts_with("deterministic") && n.contains("1 of 2 points")));
     // Packets are lost at random but not by the full queue: at most 3 over all packets of three seeds.
     let at = |name| MEASURES.iter().position(|m| m.name == name).unwrap();
     let drops = o.estimates[1][0][at("queue_loss_rate")];
-    assert!(drops.mean == 0.0 && drops.ci95.is_some_and(|half| half > 0.0), "{drops:?}");
+    assert!(drops.mean == 0.0 && drops.half().is_some_and(|half| half > 0.0), "{drops:?}");
     assert!(o.notes.iter().any(|n| n.starts_with("few events") && n.contains("queue_loss_rate")));
     fs::remove_dir_all(place).unwrap();
 }

@@ -48,7 +48,8 @@ fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
             Some(EventUnit::PerPacket) => resamples.estimate_events(x, n),
             None => resamples.estimate(x),
         };
-        let holds = |e: Estimate| e.ci95.is_some_and(|half| (e.mean - truth).abs() <= half);
+        let holds =
+            |e: Estimate| e.ci95.is_some_and(|ends| (ends.low..=ends.high).contains(&truth));
         samples += 1;
         before += holds(estimate(x.iter().copied())) as usize;
         exist += ours.ci95.is_some() as usize;

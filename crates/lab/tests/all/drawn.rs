@@ -95,7 +95,7 @@ fn what_is_not_drawn_runs_once_and_has_no_interval() {
     let o = ask(&Question { link: "10Mbit/s,20ms".into(), seeds: 5, ..exact });
     for r in &o.results {
         assert!(!r.one_trajectory && r.seeds == 5, "{}", r.protocol);
-        assert!(r.measure("rtt_s_mean").unwrap().ci95.is_some_and(|half| half > 0.0));
+        assert!(r.measure("rtt_s_mean").unwrap().half().is_some_and(|half| half > 0.0));
     }
     assert!(!o.notes.iter().any(|n| n.starts_with("deterministic")), "{:?}", o.notes);
 }

@@ -50,7 +50,7 @@ pub fn table(
             let apart = (ours(1).mean - theirs(1).mean).abs();
             as_often += usize::from(apart <= 0.2 * theirs(1).mean);
         }
-        let joint = ours(0).ci95.unwrap_or(0.0).hypot(theirs(0).ci95.unwrap_or(0.0));
+        let joint = ours(0).half().unwrap_or(0.0).hypot(theirs(0).half().unwrap_or(0.0));
         let _ = writeln!(
             rows,
             "| {} | {} | {} | {:.3} | {:.3} | {:+.1}% | ±{:.1}% | {} | {:.0} / {:.0} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} |",

@@ -99,7 +99,7 @@ fn run(
 
 /// Whether two means agree within this share of the second or their joint 95% interval.
 fn agree(ours: Estimate, theirs: Estimate, within: f64) -> bool {
-    let joint = ours.ci95.unwrap_or(0.0).hypot(theirs.ci95.unwrap_or(0.0));
+    let joint = ours.half().unwrap_or(0.0).hypot(theirs.half().unwrap_or(0.0));
     let gap = (ours.mean - theirs.mean).abs();
     gap <= joint || gap <= within * theirs.mean
 }

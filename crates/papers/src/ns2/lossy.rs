@@ -79,8 +79,8 @@ impl ComparisonPage {
             };
             let [ours, timeouts, again] = [0, 1, 2].map(of);
             let half = half(r.sd, r.seeds);
-            let theirs = Estimate { mean: r.goodput, ci95: (r.seeds > 1).then_some(half) };
-            let joint = half.hypot(ours.ci95.unwrap_or(0.0));
+            let theirs = Estimate::symmetric(r.goodput, (r.seeds > 1).then_some(half));
+            let joint = half.hypot(ours.half().unwrap_or(0.0));
             let gap = ours.mean - r.goodput;
             let agrees = match r.seeds {
                 1 => gap.abs() <= 0.02 * r.goodput,

@@ -38,7 +38,7 @@ impl ComparisonPage {
         let mut notes = Vec::new();
         for (r, of) in mix.rows.iter().zip(&measured) {
             let theirs = theirs(r);
-            let joint = theirs.ci95.unwrap_or(0.0).hypot(of[0].ci95.unwrap_or(0.0));
+            let joint = theirs.half().unwrap_or(0.0).hypot(of[0].half().unwrap_or(0.0));
             let gap = of[0].mean - theirs.mean;
             let agrees = gap.abs() <= NEAR.max(joint);
             let verdict = self.verdict(agrees, ("n4", &mix.ours, &r.mbps), &mut notes);
@@ -61,7 +61,7 @@ impl ComparisonPage {
 }
 
 fn theirs(r: &MixRow) -> Estimate {
-    Estimate { mean: r.theta, ci95: Some(half(r.sd, r.seeds)) }
+    Estimate::symmetric(r.theta, Some(half(r.sd, r.seeds)))
 }
 
 /// Per row, TCP's share with each of the two TCPs.
@@ -105,7 +105,7 @@ fn figure(rows: &[MixRow], ours: [&str; 2], measured: &[[Estimate; 2]]) -> Strin
     };
     let middle = |v: &[(f64, Estimate)]| v.iter().map(|(x, e)| (*x, e.mean)).collect::<Vec<_>>();
     let band = |v: &[(f64, Estimate)]| {
-        let half = |e: &Estimate| e.ci95.unwrap_or(0.0);
+        let half = |e: &Estimate| e.half().unwrap_or(0.0);
         v.iter().map(|(x, e)| (*x, e.mean - half(e), e.mean + half(e))).collect::<Vec<_>>()
     };
     let ns2 = all(&|i| theirs(&rows[i]));

@@ -152,7 +152,7 @@ fn variant(plan: &Plan, protocol: &str) -> Result<usize, String> {
 }
 
 fn share(x: Estimate) -> String {
-    x.ci95.map_or_else(|| format!("{:.4}", x.mean), |half| format!("{:.4} ± {half:.4}", x.mean))
+    x.half().map_or_else(|| format!("{:.4}", x.mean), |half| format!("{:.4} ± {half:.4}", x.mean))
 }
 
 /// Half of the 95% interval of a mean over `seeds` seeds.

@@ -185,7 +185,10 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
             )
         }
         PanelKind::Bars => {
-            let ends = panel.bars.iter().flat_map(|b| [b.value, b.value + b.half.unwrap_or(0.0)]);
+            let ends = panel
+                .bars
+                .iter()
+                .flat_map(|b| [b.value.mean, b.value.ci95.map_or(f64::NAN, |e| e.high)]);
             let ends = ends.chain(panel.marks.iter().map(|m| m.2));
             // Bars start at zero, on a logarithmic axis at its left end.
             let zero = (!panel.x.log).then_some(0.0);
@@ -248,13 +251,12 @@ fn draw_bars(chart: &mut Chart<'_, '_>, panel: &Panel, colours: &Colours, x: &Sc
     let stroke = |ink: RGBColor, tenths: i32| ink.stroke_width((tenths * PIXEL / 10) as u32);
     for (place, bar) in panel.bars.iter().enumerate() {
         let place = place as f64;
-        let Some(end) = at(bar.value) else { continue };
+        let Some(end) = at(bar.value.mean) else { continue };
         let corners = [(start, place - 0.33), (end, place + 0.33)];
         chart.plotting_area().draw(&Rectangle::new(corners, ink.mix(0.85).filled())).expect(SURE);
-        let half = bar.half.filter(|h| h.is_finite() && *h > 0.0);
-        let Some(half) = half else { continue };
-        let low = at(bar.value - half).unwrap_or(x.low);
-        let high = at(bar.value + half).unwrap_or(x.high);
+        let Some(ends) = bar.value.ci95.filter(|e| e.high > e.low) else { continue };
+        let low = at(ends.low).unwrap_or(x.low);
+        let high = at(ends.high).unwrap_or(x.high);
         let tick = |at| vec![(at, place - 0.14), (at, place + 0.14)];
         for line in [vec![(low, place), (high, place)], tick(low), tick(high)] {
             chart.plotting_area().draw(&PathElement::new(line, stroke(INK, 13))).expect(SURE);

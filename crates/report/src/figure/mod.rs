@@ -2,6 +2,7 @@
 //! panels in one picture.
 //!
 //! ```
+//! use narrows_lab::outcome::Estimate;
 //! use narrows_report::figure::{Figure, bars, lines};
 //!
 //! let window = lines("Window")
@@ -9,7 +10,8 @@
 //!     .y("window", "packets")
 //!     .line("reno", vec![(0.0, 1.0), (1.0, 8.0), (2.0, 4.0)])
 //!     .band("paper", vec![(0.0, 0.0, 2.0), (2.0, 3.0, 5.0)]);
-//! let goodput = bars("Goodput").x("goodput", "Mbit/s").bar("reno", 1.2, Some(0.1)).mark("paper", "reno", 1.3);
+//! let reno = Estimate::symmetric(1.2, Some(0.1));
+//! let goodput = bars("Goodput").x("goodput", "Mbit/s").bar("reno", reno).mark("paper", "reno", 1.3);
 //! let svg = Figure::new().panel(window).panel(goodput).caption("narrows compare, seed 1").svg();
 //! assert!(svg.starts_with("<svg"));
 //! ```
@@ -30,6 +32,8 @@ mod thin;
 mod tests;
 
 pub use thin::thin;
+
+use narrows_lab::outcome::Estimate;
 
 /// A picture of one or more panels.
 #[derive(Clone, Debug, Default)]
@@ -122,8 +126,7 @@ struct PanelSeries {
 #[derive(Clone, Debug)]
 struct Bar {
     name: String,
-    value: f64,
-    half: Option<f64>,
+    value: Estimate,
 }
 
 /// A panel of lines, points and bands.
@@ -199,9 +202,9 @@ impl Panel {
         self
     }
 
-    /// A bar, with half of its interval.
-    pub fn bar(mut self, name: impl Into<String>, value: f64, half: Option<f64>) -> Self {
-        self.bars.push(Bar { name: name.into(), value, half });
+    /// A bar, with its interval.
+    pub fn bar(mut self, name: impl Into<String>, value: Estimate) -> Self {
+        self.bars.push(Bar { name: name.into(), value });
         self
     }
 

@@ -1,4 +1,5 @@
 use super::{Figure, bars, lines};
+use narrows_lab::outcome::Estimate;
 
 fn wave(n: usize, height: f64) -> Vec<(f64, f64)> {
     (0..n).map(|i| i as f64 * 0.05).map(|t| (t, height * (1.2 + (t * 1.3).sin()))).collect()
@@ -21,10 +22,10 @@ fn example() -> Figure {
         .line("stpd", [1e-4, 1e-3, 1e-2, 1e-1].map(|p: f64| (p, 4000.0 * (1.0 - p))).into());
     let goodput = bars("Goodput")
         .x("goodput", "Mbit/s")
-        .bar("reno", 0.62, Some(0.05))
-        .bar("vegas", 0.81, Some(0.02))
-        .bar("westwood+", 1.1, None)
-        .bar("stpd", 1.32, Some(0.01))
+        .bar("reno", Estimate::symmetric(0.62, Some(0.05)))
+        .bar("vegas", Estimate::symmetric(0.81, Some(0.02)))
+        .bar("westwood+", Estimate::symmetric(1.1, None))
+        .bar("stpd", Estimate::symmetric(1.32, Some(0.01)))
         .mark("S0", "stpd", 1.36);
     let clipped = lines("A part")
         .x("time", "s")
@@ -100,7 +101,12 @@ fn nothing_to_draw_and_odd_numbers() {
         .panel(panel(lines("log").log_x().log_y()))
         .panel(lines("empty").x_range(3.0, 3.0))
         .panel(bars("none"))
-        .panel(bars("odd").bar("x", f64::NAN, Some(f64::NAN)).bar("y", -1.0, None).log_x())
+        .panel(
+            bars("odd")
+                .bar("x", Estimate::symmetric(f64::NAN, Some(f64::NAN)))
+                .bar("y", Estimate::symmetric(-1.0, None))
+                .log_x(),
+        )
         .columns(3);
     well_formed(&all.svg());
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! { light, dark: colours, end, warmup: seconds,
-//!   bars: [{title, unit, better, mean: [per protocol], half: [per protocol]}],
+//!   bars: [{title, unit, better, mean: [per protocol], low, high: [per protocol]}],
 //!   smooth: {scales: [seconds], lines: [per protocol: [per scale]]} or null,
 //!   trade: {x: index into bars, y: index into bars} or null,
 //!   protocols: [{name, times: [[s]], panels: [ChartPanel], left_out}] }
@@ -16,9 +16,9 @@ mod panel;
 use super::columns::{ShownMeasure, unit};
 use super::text::{list, number, numbers, string};
 use crate::figure::palette;
-use crate::variables;
+use crate::variables::{self, ENDS};
 use narrows_lab::measure::{Better, ROUGHNESS};
-use narrows_lab::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use narrows_sim::SeriesTable;
 use panel::{ChartPanel, Style, Times};
 use std::fmt::Write;
@@ -76,9 +76,11 @@ fn bar(out: &mut String, outcome: &Outcome, shown: &ShownMeasure) {
     string(out, better_words(shown.measure.better));
     out.push_str(",\"mean\":");
     numbers(out, estimates().map(|e| e.map_or(f64::NAN, |e| e.mean * shown.scale)), DIGITS);
-    out.push_str(",\"half\":");
-    let half = estimates().map(|e| e.and_then(|e| e.ci95).map_or(f64::NAN, |c| c * shown.scale));
-    numbers(out, half, DIGITS);
+    for (name, end) in ENDS {
+        let _ = write!(out, ",\"{name}\":");
+        let of = |e: Estimate| e.ci95.map_or(f64::NAN, |ends| end(ends) * shown.scale);
+        numbers(out, estimates().map(|e| e.map_or(f64::NAN, of)), DIGITS);
+    }
     out.push('}');
 }
 

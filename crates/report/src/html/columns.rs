@@ -97,14 +97,14 @@ pub(crate) fn unit(base: &'static str, largest: f64) -> (&'static str, f64) {
     }
 }
 
-/// The mean and the half-width of its interval as text, in the same number of decimals: two digits
-/// of the half-width if there is one, else four digits of the mean.
+/// The mean and its interval as text, in the same number of decimals: two digits of the larger part of the interval if
+/// there is one, else four digits of the mean.
 pub(super) fn estimate_text(estimate: Estimate, scale: f64) -> (String, Option<String>) {
     let mean = estimate.mean * scale;
     if !mean.is_finite() {
         return ("–".into(), None);
     }
-    let half = estimate.ci95.map(|c| c * scale).filter(|c| c.is_finite());
+    let half = estimate.half().map(|c| c * scale).filter(|c| c.is_finite());
     let digits_after = |value: f64, digits: i32| {
         let exponent = value.abs().log10().floor();
         let exponent = if exponent.is_finite() { exponent as i32 } else { 0 };
@@ -117,7 +117,8 @@ pub(super) fn estimate_text(estimate: Estimate, scale: f64) -> (String, Option<S
         _ => digits_after(mean, 4),
     };
     let mean = format!("{mean:.decimals$}");
-    (mean, half.map(|half| format!("{half:.decimals$}")))
+    let interval = estimate.interval_text(|x| format!("{:.decimals$}", x * scale));
+    (mean, half.map(|_| interval.replace('±', "± ")))
 }
 
 #[cfg(test)]
@@ -126,11 +127,11 @@ mod tests {
 
     #[test]
     fn decimals_follow_the_interval() {
-        let text = |mean, ci95| estimate_text(Estimate { mean, ci95 }, 1.0);
-        assert_eq!(text(1.23456, Some(0.0123)), ("1.235".into(), Some("0.012".into())));
-        assert_eq!(text(167.89, Some(12.0)), ("168".into(), Some("12".into())));
+        let text = |mean, half| estimate_text(Estimate::symmetric(mean, half), 1.0);
+        assert_eq!(text(1.23456, Some(0.0123)), ("1.235".into(), Some("± 0.012".into())));
+        assert_eq!(text(167.89, Some(12.0)), ("168".into(), Some("± 12".into())));
         assert_eq!(text(1.23456, None), ("1.235".into(), None));
-        assert_eq!(text(7.0, Some(0.0)), ("7".into(), Some("0".into())));
+        assert_eq!(text(7.0, Some(0.0)), ("7".into(), Some("± 0".into())));
         assert_eq!(text(0.0, None), ("0".into(), None));
         assert_eq!(text(f64::NAN, None), ("–".into(), None));
     }

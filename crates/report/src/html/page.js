@@ -99,9 +99,19 @@
     y: 1, yref: "container", yanchor: "top", pad: { l: 4, t: 10 },
   });
   const titled = (bar) => bar.title + (bar.unit ? `, ${bar.unit}` : "");
+  const four = (value) => +value.toPrecision(4);
   const ends = (bar) => bar.mean.map((m, i) =>
-    m === null ? "" : `${(+m.toPrecision(4))}${bar.half[i] === null ? "" :
-      " ± " + (+bar.half[i].toPrecision(2))}${unit(bar.unit)}`);
+    m === null ? "" : `${four(m)}${unit(bar.unit)}${bar.low[i] === null ? "" :
+      ` (${four(bar.low[i])} to ${four(bar.high[i])})`}`);
+  const above = (bar, i) => (bar.high[i] ?? bar.mean[i] ?? 0) - (bar.mean[i] ?? 0);
+  const below = (bar, i) => (bar.mean[i] ?? 0) - (bar.low[i] ?? bar.mean[i] ?? 0);
+  // Intervals of the protocols that `shows` selects.
+  const intervals = (bar, shows) => ({
+    type: "data", symmetric: false,
+    array: names.map((_, i) => (shows(i) ? above(bar, i) : 0)),
+    arrayminus: names.map((_, i) => (shows(i) ? below(bar, i) : 0)),
+    visible: bar.low.some((end, i) => end !== null && shows(i)),
+  });
 
   // ---- side by side ----------------------------------------------------------------------------
 
@@ -109,14 +119,11 @@
     const bar = data.bars[element.dataset.bar];
     const places = names.map((_, i) => i);
     const wide = Math.min(18, Math.max(...names.map((n) => n.length)));
-    const top = Math.max(0, ...bar.mean.map((m, i) => (m ?? 0) + (bar.half[i] ?? 0)));
+    const top = Math.max(0, ...bar.mean.map((m, i) => (m ?? 0) + above(bar, i)));
     return Plotly.react(element, [{
       type: "bar", orientation: "h", x: bar.mean, y: places, width: 0.66,
       marker: { color: colour(0), opacity: 0.85 },
-      error_x: {
-        type: "data", array: bar.half.map((h) => h ?? 0), visible: bar.half.some((h) => h),
-        color: css("--text"), thickness: 1.3, width: 4,
-      },
+      error_x: { ...intervals(bar, () => true), color: css("--text"), thickness: 1.3, width: 4 },
       customdata: names.map((n, i) => [plain(n), ends(bar)[i]]),
       hovertemplate: "%{customdata[0]}: %{customdata[1]}<extra></extra>",
     }], layout({
@@ -143,17 +150,15 @@
     const ink = names.map((_, i) => (slots.has(i) ? colour(slots.get(i)) : css("--line")));
     const size = [element.clientWidth - margin.l - margin.r, height - margin.t - margin.b];
     const span = (bar) => {
-      const low = bar.mean.flatMap((m, i) => m === null ? [] : [m - (bar.half[i] ?? 0)]);
-      const high = bar.mean.flatMap((m, i) => m === null ? [] : [m + (bar.half[i] ?? 0)]);
+      const low = bar.mean.flatMap((m, i) => m === null ? [] : [m - below(bar, i)]);
+      const high = bar.mean.flatMap((m, i) => m === null ? [] : [m + above(bar, i)]);
       const [a, b] = [Math.min(...low), Math.max(...high)];
       const pad = 0.09 * (b - a) || 0.1 * Math.abs(b) || 1;
       return [a - pad, b + pad];
     };
     const ranges = [span(x), span(y)];
     const error = (bar) => ({
-      type: "data", array: bar.half.map((h, i) => (slots.has(i) ? h ?? 0 : 0)),
-      color: css("--quiet"), thickness: 1.2, width: 3,
-      visible: bar.half.some((h, i) => h && slots.has(i)),
+      ...intervals(bar, (i) => slots.has(i)), color: css("--quiet"), thickness: 1.2, width: 3,
     });
     const named = names.map((_, i) => i).filter((i) => slots.has(i));
     const notes = places(named, x, y, ranges, size).map(({ i, dx, dy }) => ({
@@ -213,8 +218,9 @@
       (1 - (y.mean[i] - ranges[1][0]) / (ranges[1][1] - ranges[1][0])) * height,
     ];
     const points = names.map((_, i) => i).filter((i) => x.mean[i] !== null && y.mean[i] !== null);
-    // Half of an interval in pixels.
-    const reach = (bar, i, [low, high], pixels) => (bar.half[i] ?? 0) / (high - low) * pixels;
+    // The longer part of an interval in pixels.
+    const reach = (bar, i, [low, high], pixels) =>
+      Math.max(above(bar, i), below(bar, i)) / (high - low) * pixels;
     const dots = points.map((i) => ({ x: at(i)[0], y: at(i)[1], w: 5, h: 5 }));
     const errors = points.flatMap((i) => [
       { x: at(i)[0], y: at(i)[1], w: reach(x, i, ranges[0], width), h: 1 },

@@ -105,7 +105,8 @@ fn protocol(name: &str, place: usize, flows: usize, seconds: f64, step: f64) -> 
             ("losses", losses),
         ],
     });
-    let estimate = |mean: f64| Estimate { mean, ci95: Some(mean * (0.01 + 0.03 * random.next())) };
+    let estimate =
+        |mean: f64| Estimate::symmetric(mean, Some(mean * (0.01 + 0.03 * random.next())));
     let measures = measures(goodput, mean_queue, estimate);
     let per_flow =
         (0..flows).map(|f| (format!("{name}-{f}"), vec![measures[0], measures[3]])).collect();

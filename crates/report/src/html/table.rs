@@ -98,8 +98,8 @@ fn head(out: &mut String, title: &str, help: &str, unit: &str, first: bool) {
 }
 
 fn cell(out: &mut String, estimate: Option<Estimate>, shown: &ShownMeasure, good: bool) {
-    let estimate = estimate.unwrap_or(Estimate { mean: f64::NAN, ci95: None });
-    let (mean, half) = estimate_text(estimate, shown.scale);
+    let estimate = estimate.unwrap_or(Estimate::symmetric(f64::NAN, None));
+    let (mean, interval) = estimate_text(estimate, shown.scale);
     let class = match (shown.first, good) {
         (true, true) => " class=\"good\"",
         (true, false) => "",
@@ -108,8 +108,8 @@ fn cell(out: &mut String, estimate: Option<Estimate>, shown: &ShownMeasure, good
     };
     let value = if estimate.mean.is_finite() { estimate.mean.to_string() } else { String::new() };
     let _ = write!(out, "<td{class} data-v=\"{value}\">{mean}");
-    if let Some(half) = half {
-        let _ = write!(out, " <small>± {half}</small>");
+    if let Some(interval) = interval {
+        let _ = write!(out, " <small>{interval}</small>");
     }
     out.push_str("</td>");
 }
@@ -143,6 +143,5 @@ fn marked(outcome: &Outcome, shown: &ShownMeasure) -> Vec<bool> {
 
 /// Whether the difference of two means is within the 95% interval of a difference.
 fn tied(a: Estimate, b: Estimate) -> bool {
-    let half = |e: Estimate| e.ci95.filter(|c| c.is_finite()).unwrap_or(0.0);
-    (a.mean - b.mean).abs() <= half(a).hypot(half(b))
+    !narrows_lab::stats::differ(a, b)
 }

@@ -40,7 +40,7 @@ fn no_mark_stands_behind_a_better_result_without_one() {
     let means = [(172.0, 0.0), (177.0, 0.0), (198.0, 33.0), (172.4, 0.5), (f64::NAN, 0.0)];
     let mut outcome = sample::outcome(&["a", "b", "c", "d", "e"], 1, 5.0, 0.1);
     for (result, (mean, half)) in outcome.results.iter_mut().zip(means) {
-        let estimate = Estimate { mean, ci95: Some(half) };
+        let estimate = Estimate::symmetric(mean, Some(half));
         result.measures = vec![("retransmissions", estimate)];
     }
     let page = page(&outcome);

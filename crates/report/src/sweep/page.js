@@ -104,9 +104,10 @@
   const titled = (m) => m.title + (m.unit ? `, ${m.unit}` : "");
   function told(p) {
     const m = data.measures[state.measure];
-    const mean = m.mean[state.group][p], half = m.half[state.group][p];
-    return mean === null ? "–" : `${+mean.toPrecision(4)}` +
-      (half === null ? "" : ` ± ${+half.toPrecision(2)}`) + (m.unit ? " " + m.unit : "") +
+    const mean = m.mean[state.group][p];
+    const low = m.low[state.group][p], high = m.high[state.group][p];
+    return mean === null ? "–" : `${+mean.toPrecision(4)}` + (m.unit ? " " + m.unit : "") +
+      (low === null ? "" : ` (${+low.toPrecision(4)} to ${+high.toPrecision(4)})`) +
       (data.deterministic[p] ? " (deterministic)" : "");
   }
   const label = (p) => parameters.map((q, i) =>
@@ -120,7 +121,8 @@
       open(0);
       return;
     }
-    const means = m.mean[state.group], halves = m.half[state.group];
+    const means = m.mean[state.group];
+    const distance = (ends, p) => Math.abs((ends[state.group][p] ?? means[p]) - means[p]);
     const xs = order(state.x), at = places(state.x), x = xs.map((k) => at[k]);
     const rows = state.y < 0 ? [0] : order(state.y);
     const points = rows.map((r) => xs.map((k) => point(r, k)));
@@ -137,8 +139,9 @@
         type: "scatter", mode: "lines+markers", x, y: z[i], name: plain(names[i]),
         line: { color: colour(i), width: 1.8 }, marker: { color: colour(i), size: 6 },
         error_y: {
-          type: "data", array: row.map((p) => halves[p] ?? 0), thickness: 1, width: 3,
-          color: colour(i), visible: row.some((p) => halves[p]),
+          type: "data", symmetric: false, array: row.map((p) => distance(m.high, p)),
+          arrayminus: row.map((p) => distance(m.low, p)), thickness: 1, width: 3,
+          color: colour(i), visible: row.some((p) => m.low[state.group][p] !== null),
         },
         text: text[i], hovertemplate: "%{text}<extra></extra>", connectgaps: false,
       }));

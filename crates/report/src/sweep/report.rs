@@ -4,7 +4,7 @@
 //! ```text
 //! { light, dark: colours, seed, end, warmup: seconds, base: command line, measure, group: indices,
 //!   parameters: [{name, values: [texts], numbers: [] or null, log}], groups: [names],
-//!   measures: [{name, title, unit, doc, better, middle, mean: [per group: [per point]], half: …}],
+//!   measures: [{name, title, unit, doc, better, middle, mean, low, high: [per group: [per point]]}],
 //!   deterministic: [per point],
 //!   traces: {step, unit, scale, points: {point: [lines]}} or null }
 //! ```
@@ -14,6 +14,7 @@ use crate::figure::palette;
 use crate::html::columns::unit;
 use crate::html::page;
 use crate::html::text::{escape, list, number, numbers, string};
+use crate::variables::ENDS;
 use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::sweep::SweepOutcome;
 use std::fmt::Write as _;
@@ -144,11 +145,13 @@ fn measure(out: &mut String, o: &SweepOutcome<'_>, m: usize) {
     list(out, groups.clone(), |out, g| {
         numbers(out, o.estimates.iter().map(|p| p[g][m].mean * scale), DIGITS);
     });
-    out.push_str(",\"half\":");
-    list(out, groups, |out, g| {
-        let half = |p: &Vec<Vec<narrows_lab::outcome::Estimate>>| p[g][m].ci95.unwrap_or(f64::NAN);
-        numbers(out, o.estimates.iter().map(|p| half(p) * scale), 3);
-    });
+    for (name, end) in ENDS {
+        let _ = write!(out, ",\"{name}\":");
+        list(out, groups.clone(), |out, g| {
+            let ends = o.estimates.iter().map(|p| p[g][m].ci95);
+            numbers(out, ends.map(|e| e.map_or(f64::NAN, |e| end(e) * scale)), 4);
+        });
+    }
     out.push('}');
 }
 

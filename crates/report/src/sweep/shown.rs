@@ -98,10 +98,9 @@ fn long(o: &SweepOutcome<'_>, varied: &[usize], scale: f64) -> String {
         let e = cell(o, point);
         line.push(o.sweep.points[point].groups[o.group].0.clone());
         line.push(number(e.mean * scale, digits));
-        line.push(match e.ci95 {
-            _ if o.deterministic[point] => "deterministic".into(),
-            Some(half) => format!("±{}", number(half * scale, digits)),
-            None => String::new(),
+        line.push(match o.deterministic[point] {
+            true => "deterministic".into(),
+            false => e.interval_text(|x| number(x * scale, digits)),
         });
         lines.push(line);
     }

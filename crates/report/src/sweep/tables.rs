@@ -1,6 +1,7 @@
 //! The tables that a sweep writes: a row per point and seed, and a row per point.
 
 use crate::columns::{Columns, Values};
+use crate::variables::ENDS;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::sweep::SweepOutcome;
 
@@ -25,7 +26,7 @@ pub fn long(o: &SweepOutcome<'_>) -> Columns {
     Columns(columns)
 }
 
-/// One row per point and group: mean and half of the 95% interval of every measure.
+/// One row per point and group: mean and ends of the 95% interval of every measure.
 pub fn points(o: &SweepOutcome<'_>) -> Columns {
     let groups = o.sweep.groups.len();
     let at: Vec<(usize, usize)> =
@@ -36,9 +37,11 @@ pub fn points(o: &SweepOutcome<'_>) -> Columns {
     for (m, measure) in MEASURES.iter().enumerate() {
         let of = |(point, group): &(usize, usize)| o.estimates[*point][*group][m];
         let means = at.iter().map(|a| of(a).mean).collect();
-        let halves = at.iter().map(|a| of(a).ci95.unwrap_or(f64::NAN)).collect();
         columns.push((measure.name.into(), Values::Number(means)));
-        columns.push((format!("{}_ci95", measure.name), Values::Number(halves)));
+        for (name, end) in ENDS {
+            let values = at.iter().map(|a| of(a).ci95.map_or(f64::NAN, end)).collect();
+            columns.push((format!("{}_{name}", measure.name), Values::Number(values)));
+        }
     }
     Columns(columns)
 }

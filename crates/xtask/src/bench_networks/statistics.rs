@@ -55,10 +55,10 @@ impl Statistic {
         }
         let value = self.of(&sorted);
         let half = match self {
-            Statistic::Mean => stats::estimate(sorted.iter().copied()).ci95.unwrap_or(f64::NAN),
+            Statistic::Mean => stats::estimate(sorted.iter().copied()).half().unwrap_or(f64::NAN),
             Statistic::GeometricMean => {
                 let logarithms = sorted.iter().map(|x| x.max(1e-12).ln());
-                value * stats::estimate(logarithms).ci95.unwrap_or(f64::NAN)
+                value * stats::estimate(logarithms).half().unwrap_or(f64::NAN)
             }
             Statistic::Least | Statistic::CountBelow(_) => f64::NAN,
             Statistic::Quantile(_) | Statistic::Within(..) => spread(sorted.len(), |picks| {
