@@ -5,7 +5,6 @@ use crate::errors::{SpecError, spec};
 use crate::outcome::Outcome;
 use crate::work;
 use clap::Args;
-use narrows_lab::Question;
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute};
 use narrows_options as options;
@@ -42,7 +41,7 @@ struct Run {
 fn compare(py: Python<'_>, given: Pairs, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Outcome> {
     let a: Compare = words::read(&given).map_err(SpecError::new_err)?;
     let line = words::command_line("compare", &given);
-    let (scenario, about) = a.question.scenario(&Question::default(), line).map_err(spec)?;
+    let (scenario, about) = a.question.scenario(&a.question.usual(), line).map_err(spec)?;
     let plan = Plan::new(scenario).map_err(spec)?;
     answer(py, &plan, about, a.jobs.count(), progress)
 }
@@ -81,7 +80,7 @@ fn answer(
         let runs = execute(plan, &control).map_err(|e| controller::error(e, SpecError::new_err))?;
         Ok(Outcome {
             toml: scenario_file::text(&plan.scenario),
-            found: collect(plan, about, &runs),
+            found: collect(plan, about, &runs, Some(&control)),
         })
     })
 }

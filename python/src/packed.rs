@@ -3,11 +3,14 @@
 use narrows_base::Variable;
 use narrows_lab::Outcome;
 use narrows_lab::outcome::{Estimate, Interval, ProtocolOutcome, SeedValues};
+use narrows_lab::recommendation::Recommendation;
 use narrows_sim::SeriesTable;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Name, mean, half of the interval.
+/// A recommendation: protocol, command, sentences.
+type Advice = (String, Option<String>, Vec<String>);
 type Measures = Vec<(String, f64, Option<(f64, f64)>)>;
 /// Kind, name, group, times, columns.
 type Series = (String, String, String, Vec<f64>, Vec<(String, Vec<f64>)>);
@@ -39,7 +42,7 @@ pub type Packed = (
     f64,
     f64,
     Vec<Protocol>,
-    String,
+    Advice,
     Vec<String>,
     Vec<Named>,
 );
@@ -131,7 +134,11 @@ pub fn pack(o: &Outcome) -> Packed {
         o.warmup_s,
         o.capacity_bps,
         o.results.iter().map(protocol).collect(),
-        o.recommendation.clone(),
+        (
+            o.recommendation.protocol.clone(),
+            o.recommendation.command.clone(),
+            o.recommendation.sentences.clone(),
+        ),
         o.notes.clone(),
         o.variables.iter().map(variable).collect(),
     )
@@ -141,6 +148,8 @@ pub fn pack(o: &Outcome) -> Packed {
 pub fn unpack(packed: Packed) -> Outcome {
     let (command, command_line, seed, link, path, duration_s, warmup_s, capacity_bps, ..) = packed;
     let (.., results, recommendation, notes, variables) = packed;
+    let (protocol, command, sentences) = recommendation;
+    let recommendation = Recommendation { protocol, command, sentences };
     let variable = |(name, unit, meaning, states): Named| {
         let states: Vec<&'static str> = states.iter().map(|s| kept(s)).collect();
         Variable {

@@ -140,7 +140,8 @@ fn write(
         };
         let report = out.join(format!("worst-{}", i + 1));
         narrows_scenario::output_file::folder(&report).map_err(|e| cannot(&report, &e))?;
-        output::write_all(&collect(&plan, about, &runs), &report).map_err(Failure::Outside)?;
+        output::write_all(&collect(&plan, about, &runs, None), &report)
+            .map_err(Failure::Outside)?;
         files.push(FindingFiles { scenario: toml, report: report.join("report.html") });
     }
     let text = serde_json::to_string_pretty(&json(a, found, &files)).unwrap_or_default() + "\n";

@@ -49,7 +49,7 @@ pub struct LinkArgs {
     /// A shell command for a scenario's node; the links end with the last command given
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "NODE=COMMAND", requires = "scenario")]
     pub at: Vec<String>,
-    /// Seed of the losses: the n-th packet that enters a link always has the same outcome
+    /// Seed of the losses and of where a trace begins: the n-th packet always has the same outcome [default: 1]
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", value_parser = seed())]
     pub seed: Option<u64>,
     /// Print a line on the error stream each second while a command runs

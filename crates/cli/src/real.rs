@@ -116,9 +116,6 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
         let e = "--real: nothing happens on the way (no --change, no --reconfigure)";
         return Err(Failure::Input(e.into()));
     }
-    if [&scenario.links[0].there, &scenario.links[0].back].iter().any(|way| way.trace.is_some()) {
-        return Err(Failure::Input("--real: links of a constant rate only, not a trace".into()));
-    }
     // Checks for missing privileges and kernel features.
     BpfPrograms::prepare().map(drop)?;
     Ok(())
@@ -210,7 +207,7 @@ fn collected(
     for (variant, runs) in variants.iter().zip(runs) {
         let mut of_this: Runs = nothing();
         of_this[variant.number].clone_from(runs);
-        let mut outcome = collect(plan, about.clone(), &of_this);
+        let mut outcome = collect(plan, about.clone(), &of_this, None);
         for result in &mut outcome.results {
             result.protocol.clone_from(&variant.label);
         }
@@ -219,7 +216,7 @@ fn collected(
             None => all = Some(outcome),
         }
     }
-    let mut all = all.unwrap_or_else(|| collect(plan, about.clone(), &nothing()));
+    let mut all = all.unwrap_or_else(|| collect(plan, about.clone(), &nothing(), None));
     all.notes = notes;
     if late_s > LATE_S {
         all.notes.push(format!(

@@ -21,7 +21,8 @@ use narrows_net::relay::{
 };
 use narrows_options::values::{seed, time};
 use narrows_scenario::BottleneckLink;
-use narrows_scenario::link_direction::LinkDirection;
+use narrows_scenario::link_direction::{LinkDirection, TraceStart};
+use narrows_scenario::plan::back_name;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct RelayArgs {
     /// Relay TCP connections instead of datagrams; the data cross the link under this controller [default: cubic]
     #[arg(long, value_name = "CONTROLLER", num_args = 0..=1, require_equals = true, default_missing_value = "cubic")]
     pub tcp: Option<String>,
-    /// Seed of the losses; a simulation with this seed draws the same ones
+    /// Seed of the losses and of where a trace begins; a simulation with this seed draws the same ones
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Stop after this time instead of at Ctrl-C
@@ -92,7 +93,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let listen = address("--listen", &a.listen)?;
     let (to, all) = host_addresses("--to", &a.to)?;
     let (there, back) = links(["--link", "--link-back"], &a.link, a.link_back.as_deref())?;
-    let (mut forward, mut backward) = configs(&there, &back);
+    let (mut forward, mut backward) = configs(&there, &back, a.seed);
     // Only a page can change them.
     (forward.changes, backward.changes) = (a.live.live.is_some(), a.live.live.is_some());
     let link =
@@ -184,9 +185,16 @@ pub fn links(
 }
 
 /// Both directions as configuration for the relay.
-pub fn configs(there: &LinkDirection, back: &LinkDirection) -> (LinkConfig, LinkConfig) {
+pub fn configs(there: &LinkDirection, back: &LinkDirection, seed: u64) -> (LinkConfig, LinkConfig) {
     let rtt = there.delay + back.delay;
-    (there.config(rtt, PACKET, false), back.config(rtt, PACKET, false))
+    let config = |way: &LinkDirection, name: &str| {
+        let mut config = way.config(rtt, PACKET, false);
+        way.trace_start.unwrap_or(TraceStart::Random).enter(&mut config, name, seed);
+        config
+    };
+    // The names of `compare`'s link, so that its traces begin at the same points.
+    let name = "bottleneck";
+    (config(there, name), config(back, &back_name(name)))
 }
 
 /// A direction as its keys and values.

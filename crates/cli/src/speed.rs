@@ -199,7 +199,8 @@ fn measure(
                 |server| {
                     if let Some((there, back)) = &links {
                         let any = SocketAddr::new(server.ip(), 0);
-                        let (there, back) = changing(relay::configs(there, back), page.is_some());
+                        let (there, back) =
+                            changing(relay::configs(there, back, a.seed), page.is_some());
                         let watch = page.and_then(SpeedPage::watch);
                         let started = Relay::watched(any, server, &there, &back, a.seed, watch)?;
                         return Ok(relay.insert(started).local_addr());

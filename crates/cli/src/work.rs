@@ -8,7 +8,7 @@ use crate::watched::{PacedPage, WatchedRun};
 use narrows_base::{Duration, SpecError};
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute_observed};
-use narrows_lab::{Outcome, Question, catalogue};
+use narrows_lab::{Outcome, catalogue};
 use narrows_report::{output, picture, summary};
 use narrows_scenario::{Plan, scenario_file};
 use std::io::Write as _;
@@ -26,9 +26,11 @@ pub fn compare(a: &CompareArgs) -> Result<(), Failure> {
             "--packet: with --real it is {REAL_PACKET}B, the kernel's"
         )));
     }
-    let mut usual = Question::default();
+    let mut usual = a.question.usual();
     if a.real() {
-        (usual.packet, usual.duration, usual.seeds) = (REAL_PACKET, REAL_DURATION, REAL_SEEDS);
+        usual.packet = REAL_PACKET;
+        usual.duration = REAL_DURATION;
+        usual.seeds = REAL_SEEDS;
     }
     let (scenario, about) = a.question.scenario(&usual, command_line())?;
     let saved = a.save.as_ref().map(|path| (path.as_path(), scenario_file::text(&scenario)));
@@ -85,7 +87,7 @@ fn answer(plan: &Plan, about: OutcomeMetadata, how: RunSettings<'_>) -> Result<(
     if runs.iter().flatten().all(Option::is_none) {
         return Err(Failure::Interrupted);
     }
-    let mut outcome = collect(plan, about.clone(), &runs);
+    let mut outcome = collect(plan, about.clone(), &runs, Some(&control));
     if real {
         in_real_time(plan, &about, &mut outcome)?;
     }
@@ -165,8 +167,9 @@ fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
         o.duration_s, o.seed
     );
     text += &summary::table(o, width());
-    if !o.recommendation.is_empty() {
-        text += &format!("\n{}\n", summary::wrapped(&o.recommendation, text_width()));
+    let recommendation = o.recommendation.to_string();
+    if !recommendation.is_empty() {
+        text += &format!("\n{}\n", summary::wrapped(&recommendation, text_width()));
     }
     for note in &o.notes {
         text += &format!("\n{}", summary::wrapped(&format!("Note: {note}."), text_width()));

@@ -1,11 +1,12 @@
 //! Turns finished runs into an [`Outcome`].
 
 use crate::buffers;
-use crate::execute::{LISTED_FLOWS, Runs, StoredRun, combined};
+use crate::execute::{LISTED_FLOWS, RunControl, Runs, StoredRun, combined};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
-use crate::recommendation::{self, Aim};
+use crate::recommendation::{self, Aim, Recommendation};
+use crate::share_beside_cubic;
 use narrows_base::{Duration, Status};
 use narrows_congestion::CONTROLLERS;
 use narrows_scenario::plan::Plan;
@@ -26,8 +27,14 @@ pub struct OutcomeMetadata {
     pub aim: Aim,
 }
 
-/// Builds an outcome from finished runs. Protocols without a finished run are left out, with a note.
-pub fn collect(plan: &Plan, about: OutcomeMetadata, runs: &Runs) -> Outcome {
+/// Builds an outcome from finished runs. Protocols without a finished run are left out, with a note. With `trials`, a
+/// protocol that a comparison would recommend is first tried beside a CUBIC flow.
+pub fn collect(
+    plan: &Plan,
+    about: OutcomeMetadata,
+    runs: &Runs,
+    trials: Option<&RunControl<'_>>,
+) -> Outcome {
     let s = &plan.scenario;
     let mut results = Vec::new();
     let mut notes = Vec::new();
@@ -103,12 +110,16 @@ pub fn collect(plan: &Plan, about: OutcomeMetadata, runs: &Runs) -> Outcome {
         warmup_s: seconds(s.warmup),
         capacity_bps: capacity.copied().unwrap_or(f64::NAN),
         results,
-        recommendation: String::new(),
+        recommendation: Recommendation::default(),
         notes,
         variables: CONTROLLERS.lent().iter().flat_map(|e| e.variables).copied().collect(),
     };
     if about.command == "compare" {
-        outcome.recommendation = recommendation::recommend(&outcome, about.aim, s.preset, s.packet);
+        let mut share = |protocol: &str| {
+            trials.and_then(|control| share_beside_cubic::measured(plan, protocol, control))
+        };
+        outcome.recommendation =
+            recommendation::recommend(&outcome, about.aim, s.preset, s.packet, &mut share);
     } else {
         let bound = buffers::sentence(outcome.results.iter(), outcome.capacity_bps);
         outcome.notes.extend(bound);

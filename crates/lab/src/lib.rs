@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod recommendation;
 pub mod response;
 pub mod scorecard;
+mod share_beside_cubic;
 pub mod stats;
 pub mod sweep;
 

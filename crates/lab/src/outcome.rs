@@ -1,5 +1,6 @@
 //! The outcome of a comparison or a scenario, from which tables, JSON and reports are made.
 
+use crate::recommendation::Recommendation;
 use narrows_base::Variable;
 use narrows_sim::SeriesTable;
 
@@ -80,8 +81,8 @@ pub struct Outcome {
     pub capacity_bps: f64,
     /// One per protocol (`compare`) or group of flows (`run`), in the given order.
     pub results: Vec<ProtocolOutcome>,
-    /// Recommended protocol and reasons, in a sentence or two; empty for `run`.
-    pub recommendation: String,
+    /// Recommended protocol and reasons; empty for `run`.
+    pub recommendation: Recommendation,
     /// Notes for the reader: interrupted, refused, not validated.
     pub notes: Vec<String>,
     /// Variables in the series of lent controllers, which can no longer be found by name.

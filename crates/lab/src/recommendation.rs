@@ -4,11 +4,16 @@
 //!    sources. A protocol beyond a bound is not recommended.
 //! 2. Only protocols that can be used today compete ([`Obtain`]), with their parameters. A better one is named, with
 //!    the reason why it is not recommended.
-//! 3. The best of these wins, unless another within `NEAR` of it has less delay (for `live`, less variation).
-//! 4. CUBIC, Linux's default, or else another of Linux's own controllers replaces a protocol that gains less than
-//!    `NEAR` over it.
-//! 5. Differences are paired by seed: all protocols get the same losses and start times.
-//! 6. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the
+//! 3. CUBIC, Linux's default, is recommended unless others gain [`GAIN`] over it, significantly. Of these the best wins,
+//!    unless one of Linux's own loses nothing to it.
+//! 4. The exchange rate of the aim ([`Aim::near`]): within it, values count as equal, and less delay (for `live`, less
+//!    variation) decides.
+//! 5. A controller of Linux's TCP is not recommended if a flow with it keeps less than [`KEEPS`] of an equal share beside
+//!    one CUBIC flow on the same link.
+//! 6. CUBIC with a queue beyond the aim's bound gives way to a protocol within the bounds that loses less than [`GAIN`]
+//!    to it. If there is none, it is recommended, and the text states its queue.
+//! 7. Differences are paired by seed: all protocols get the same losses and start times.
+//! 8. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the
 //!    limit.
 
 mod aim;
@@ -26,42 +31,87 @@ use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use aim::{PathValues, completes, fair_share, loss, mean};
 use narrows_base::Status;
 use narrows_transport::Preset;
+use std::fmt;
 use text::{milliseconds, seconds};
 
 /// A relative difference below this is no gain: in value, delay or variation.
-const NEAR: f64 = 0.05;
+const GAIN: f64 = 0.05;
+/// A controller of Linux's TCP keeps at least this fraction of an equal share beside CUBIC.
+const KEEPS: f64 = 0.8;
 
 /// Linux's congestion control without a setting.
 const LINUX_DEFAULT: &str = "cubic";
 
 type Candidate<'a> = &'a ProtocolOutcome;
 
+/// The recommended protocol, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recommendation {
+    /// The protocol to use; empty if none suits the aim.
+    pub protocol: String,
+    /// The command that uses it; `None` if nothing needs to be done.
+    pub command: Option<String>,
+    /// What it achieves, how to use it, its gain and its alternatives: a sentence each. Empty if there was no question.
+    pub sentences: Vec<String>,
+}
+
+impl fmt::Display for Recommendation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentences.join(" "))
+    }
+}
+
+impl Recommendation {
+    fn none(sentence: String) -> Recommendation {
+        Recommendation { sentences: vec![sentence], ..Recommendation::default() }
+    }
+}
+
+/// Measures the share of a protocol's flow beside one CUBIC flow, over an equal share; `None` if it is not measured.
+pub type ShareBesideCubic<'a> = dyn FnMut(&str) -> Option<f64> + 'a;
+
 /// One recommendation for protocols simulated in this preset with data packets of `packet` bytes; empty if no run
 /// finished.
-pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset, packet: u32) -> String {
+pub fn recommend(
+    outcome: &Outcome,
+    aim: Aim,
+    preset: Preset,
+    packet: u32,
+    share_beside_cubic: &mut ShareBesideCubic<'_>,
+) -> Recommendation {
     if outcome.results.is_empty() {
-        return String::new();
+        return Recommendation::default();
     }
     let all: Vec<Candidate<'_>> =
         outcome.results.iter().filter(|r| mean(r, "goodput_bps") > 0.0).collect();
     if all.is_empty() {
         let why = undelivered::why(outcome, packet);
-        return format!("None: no protocol delivered a single byte here. {why}");
+        return Recommendation::none(format!(
+            "None: no protocol delivered a single byte here. {why}"
+        ));
     }
     let suited: Vec<Candidate<'_>> =
         all.iter().copied().filter(|r| aim.unsuited(r).is_none()).collect();
     if suited.is_empty() {
         let why = unsuited(&all, aim).unwrap_or_default();
-        return format!("None of these is made for {}. {why}", aim.name());
+        return Recommendation::none(format!("None of these is made for {}. {why}", aim.name()));
     }
     let question = RecommendationBasis { aim, preset, path: path_of(&suited, aim) };
     let bearable: Vec<Candidate<'_>> =
         suited.iter().copied().filter(|r| question.why_not(r).is_none()).collect();
     let available: Vec<Candidate<'_>> =
         bearable.iter().copied().filter(|r| question.obtain(r).is_deployable()).collect();
-    let chosen = question.choose(&available);
+    let mut fair = question.choose_fair(&available, share_beside_cubic);
+    let queueing = suited.iter().copied().find(|r| question.is_queueing_default(r));
+    if let Some(default) = queueing.filter(|r| {
+        fair.chosen.is_none_or(|c| question.value(c) < (1.0 - GAIN) * question.value(r))
+    }) {
+        fair.chosen = Some(default);
+        fair.share = None;
+    }
+    let chosen = fair.chosen;
     let mut sentences = match chosen {
-        Some(best) => question.advice(&suited, &available, best),
+        Some(_) => question.advice(&suited, &fair),
         None => vec![question.refusal(&suited)],
     };
     let value = |r| question.value(r);
@@ -75,6 +125,7 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset, packet: u32) -> St
             question.what_it_does(ideal)
         ));
     }
+    sentences.extend(fair.starved_sentence());
     let shown = chosen.or(suited.first().copied());
     sentences.extend(shown.and_then(|r| aim.path_beyond(r, question.path)));
     sentences.extend(buffers::sentence(all.iter().copied(), outcome.capacity_bps));
@@ -85,8 +136,40 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset, packet: u32) -> St
             let name = &chosen.protocol;
             sentences.push(format!("{name} is not validated against published numbers yet."));
         }
+        sentences.push(aim.ranking().into());
     }
-    sentences.join(" ")
+    Recommendation {
+        protocol: chosen.map_or_else(String::new, |r| r.protocol.clone()),
+        command: chosen.and_then(|r| question.obtain(r).command()),
+        sentences,
+    }
+}
+
+/// A choice among protocols that were tried beside CUBIC.
+struct FairChoice<'a> {
+    chosen: Option<Candidate<'a>>,
+    /// The share of the chosen one over an equal share.
+    share: Option<f64>,
+    /// Controllers of Linux's TCP that keep too little, with their shares.
+    starved: Vec<(Candidate<'a>, f64)>,
+    /// What is left to choose from.
+    pool: Vec<Candidate<'a>>,
+}
+
+impl FairChoice<'_> {
+    /// `Not recommended, since beside one CUBIC flow they keep less than 80% of an equal share: vegas (11%).`
+    fn starved_sentence(&self) -> Option<String> {
+        let names: Vec<String> = (self.starved.iter())
+            .map(|(r, share)| format!("{} ({})", r.protocol, percent(*share)))
+            .collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "Not recommended, since they keep less than {} of an equal share beside one CUBIC flow: {}.",
+                percent(KEEPS),
+                names.join(", ")
+            )
+        })
+    }
 }
 
 /// The aim, and the path for which protocols are ranked.
@@ -106,8 +189,14 @@ impl RecommendationBasis {
         self.aim.why_not(r, self.path)
     }
 
+    /// Where it is available for this aim: media leave by `narrows media`, whatever carries files.
     fn obtain(&self, r: Candidate<'_>) -> Obtain {
-        Obtain::of(&r.protocol, self.preset)
+        match Obtain::of(&r.protocol, self.preset) {
+            Obtain::Stream(name) if matches!(self.aim, Aim::Calls | Aim::Live) => {
+                Obtain::Messages(name)
+            }
+            other => other,
+        }
     }
 
     fn most<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
@@ -115,25 +204,74 @@ impl RecommendationBasis {
         some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
     }
 
-    /// The best protocol of a pool within the bounds: rules 3 and 4 above.
-    fn choose<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
-        let best = self.first_of(pool)?;
-        let default = pool.iter().copied().find(|r| r.protocol == LINUX_DEFAULT);
-        let mut linux = default.into_iter().chain(self.linux(pool));
-        Some(linux.find(|r| !self.gains(best, r)).unwrap_or(best))
+    /// Whether this is CUBIC, and only its queue is beyond the aim's bounds.
+    fn is_queueing_default(&self, r: Candidate<'_>) -> bool {
+        r.protocol == LINUX_DEFAULT
+            && self.obtain(r).is_deployable()
+            && self.aim.only_queues(r, self.path)
     }
 
-    /// Whether a protocol gains something over one of Linux's own.
+    /// Chooses until the choice keeps its share beside CUBIC, or is no controller of Linux's TCP.
+    fn choose_fair<'a>(
+        &self,
+        pool: &[Candidate<'a>],
+        share_beside_cubic: &mut ShareBesideCubic<'_>,
+    ) -> FairChoice<'a> {
+        let mut fair =
+            FairChoice { chosen: None, share: None, starved: Vec::new(), pool: pool.to_vec() };
+        while let Some(best) = self.choose(&fair.pool) {
+            let share = match best.protocol.as_str() {
+                LINUX_DEFAULT => None,
+                _ if best.rivals > 0 => Some(mean(best, "share") / fair_share(best, best.rivals)),
+                _ if self.aim == Aim::Calls => None,
+                name => share_beside_cubic(name),
+            };
+            match share.filter(|share| *share < KEEPS) {
+                Some(share) if self.obtain(best).is_of_linux() => {
+                    fair.starved.push((best, share));
+                    fair.pool.retain(|r| r.protocol != best.protocol);
+                }
+                _ => {
+                    fair.chosen = Some(best);
+                    fair.share = share;
+                    break;
+                }
+            }
+        }
+        fair
+    }
+
+    /// The best protocol of a pool within the bounds: rules 3 and 4 above.
+    fn choose<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
+        let default = pool.iter().copied().find(|r| r.protocol == LINUX_DEFAULT);
+        let Some(default) = default.or_else(|| self.linux(pool)) else {
+            return self.first_of(pool);
+        };
+        let gaining: Vec<Candidate<'a>> =
+            pool.iter().copied().filter(|r| self.gains(r, default)).collect();
+        let Some(best) = self.first_of(&gaining) else { return Some(default) };
+        Some(self.linux(&gaining).filter(|own| !self.gains(best, own)).unwrap_or(best))
+    }
+
+    /// Whether a protocol gains something over one that Linux has: in value, or where the aim asks for it, in delay or
+    /// variation at an equal value.
     fn gains(&self, best: Candidate<'_>, linux: Candidate<'_>) -> bool {
-        self.value(best) >= (1.0 + NEAR) * self.value(linux)
-            || surely_less(best, linux, self.aim.tie_breaker())
+        let is_more = self.value(best) >= (1.0 + GAIN) * self.value(linux)
+            && paired(self.aim.values(best), self.aim.values(linux))
+                .is_none_or(|d| d.ci95.is_some_and(|ends| ends.low > 0.0));
+        let is_equal = self.value(best) >= (1.0 - self.aim.near()) * self.value(linux);
+        is_more
+            || (self.aim != Aim::Bulk
+                && is_equal
+                && surely_less(best, linux, self.aim.tie_breaker()))
     }
 
     fn first_of<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let top = self.most(pool)?;
         let by = self.aim.tie_breaker();
-        let near = pool.iter().copied().filter(|r| self.value(r) >= (1.0 - NEAR) * self.value(top));
-        let least = near
+        let least_value = (1.0 - self.aim.near()) * self.value(top);
+        let least = (pool.iter().copied())
+            .filter(|r| self.value(r) >= least_value)
             .filter(|r| r.protocol != top.protocol && surely_less(r, top, by))
             .min_by(|a, b| mean(a, by).total_cmp(&mean(b, by)));
         Some(least.unwrap_or(top))
@@ -147,33 +285,84 @@ impl RecommendationBasis {
         self.first_of(&own)
     }
 
-    /// Which protocol to use, how to get it, and its gain.
-    fn advice(
-        &self,
-        suited: &[Candidate<'_>],
-        pool: &[Candidate<'_>],
-        chosen: Candidate<'_>,
-    ) -> Vec<String> {
-        let others = |r: &Candidate<'_>| r.protocol != chosen.protocol;
-        let linux = self.linux(pool).filter(others).filter(|r| self.gains(chosen, r));
-        let rest: Vec<Candidate<'_>> = pool.iter().copied().filter(others).collect();
-        let mut sentences = vec![self.first_sentence(chosen, &rest, linux)];
+    /// Which protocol to use, how to get it, its gain, its share beside CUBIC, and the alternatives.
+    fn advice(&self, suited: &[Candidate<'_>], fair: &FairChoice<'_>) -> Vec<String> {
+        let Some(chosen) = fair.chosen else { return Vec::new() };
+        let others: Vec<Candidate<'_>> =
+            fair.pool.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
+        let linux = self.linux(&others).filter(|r| self.gains(chosen, r));
+        let mut sentences = vec![self.first_sentence(chosen, &others, linux)];
         sentences.push(self.obtain(chosen).sentence(&chosen.protocol));
         if let Some(linux) = linux {
             let by = self.aim.tie_breaker();
             let gained = match (self.gain(chosen, linux), self.aim) {
-                ((gain, sure), _) if gain >= NEAR => format!("{}{sure}", percent(gain)),
+                (gain, _) if gain.size >= GAIN => format!("{}{}", percent(gain.size), gain.sure),
                 (_, Aim::Live) => "steadiness".into(),
-                _ => format!("{} of delay", milliseconds(mean(linux, by) - mean(chosen, by))),
+                _ => format!("{} less delay", milliseconds(mean(linux, by) - mean(chosen, by))),
             };
             let name = &linux.protocol;
-            sentences
-                .push(format!("Over {name}, the best that Linux has here, it gains {gained}."));
-        } else if let Some(best) = self.first_of(pool).filter(others) {
-            sentences.push(format!("{} gains nothing over it.", best.protocol));
+            let sentence = format!("Over {name}, the best that Linux has here, it gains {gained}.");
+            sentences.push(sentence.replace("it gains steadiness", "it is steadier"));
         }
+        sentences.extend(fair.share.filter(|_| chosen.rivals == 0).map(|share| {
+            let share = percent(share);
+            format!("Beside one CUBIC flow on this link it gets {share} of an equal share.")
+        }));
+        if let Some(why) = self.why_not(chosen) {
+            sentences.push(format!("What shares its queue suffers: {why}."));
+        }
+        sentences.extend(self.alternatives(&others, chosen));
         sentences.extend(self.ruled_out(suited, chosen));
         sentences
+    }
+
+    /// The alternative with the highest value, if it is higher, and for `bulk` the one with less delay: each with its
+    /// own figures. If there is none that gains anything, the best other one.
+    fn alternatives(&self, others: &[Candidate<'_>], chosen: Candidate<'_>) -> Vec<String> {
+        let more = self.most(others).filter(|r| self.value(r) > 1.005 * self.value(chosen));
+        let quick: Vec<Candidate<'_>> = (others.iter().copied())
+            .filter(|r| self.aim == Aim::Bulk && surely_less(r, chosen, self.aim.tie_breaker()))
+            .filter(|r| more.is_none_or(|more| more.protocol != r.protocol))
+            .filter(|r| self.value(r) >= 0.9 * self.value(chosen))
+            .collect();
+        let named: Vec<Candidate<'_>> = more.into_iter().chain(self.most(&quick)).collect();
+        if named.is_empty() && chosen.protocol == LINUX_DEFAULT {
+            let best = self.first_of(others);
+            return best
+                .map(|r| format!("{} gains nothing over it.", r.protocol))
+                .into_iter()
+                .collect();
+        }
+        named.into_iter().map(|r| self.in_comparison(r, chosen)).collect()
+    }
+
+    /// `newreno would give 3.0% more, with 0.8 ms more delay.`
+    fn in_comparison(&self, other: Candidate<'_>, chosen: Candidate<'_>) -> String {
+        let ratio = self.value(other) / self.value(chosen) - 1.0;
+        let word = if ratio < 0.0 { "less" } else { "more" };
+        let sure = match paired(self.aim.values(other), self.aim.values(chosen)) {
+            Some(Estimate { ci95: Some(ends), .. }) if ends.low <= 0.0 && ends.high >= 0.0 => {
+                format!(", which {} seeds do not make sure", other.seeds.min(chosen.seeds))
+            }
+            _ => String::new(),
+        };
+        let by = self.aim.tie_breaker();
+        let difference = mean(other, by) - mean(chosen, by);
+        let cost = match self.aim {
+            _ if completes(other) || !difference.is_finite() => String::new(),
+            Aim::Live if difference > 0.0 => ", and vary more".into(),
+            Aim::Live => ", and vary less".into(),
+            _ => {
+                let word = if difference < 0.0 { "less" } else { "more" };
+                format!(", with {} {word} delay", milliseconds(difference.abs()))
+            }
+        };
+        let name = &other.protocol;
+        if ratio.abs() < 5e-4 {
+            return format!("{name} would give as much{cost}.");
+        }
+        let size = percent(ratio.abs());
+        format!("{name} would give {size} {word}{sure}{cost}.")
     }
 
     /// The text if no available protocol is within the bounds: the one that is nearest to them.
@@ -242,37 +431,24 @@ impl RecommendationBasis {
         linux: Option<Candidate<'_>>,
     ) -> String {
         let text = format!("Use {}: {}", chosen.protocol, self.what_it_does(chosen));
-        let above: Vec<Candidate<'_>> =
-            rest.iter().copied().filter(|r| self.value(r) > self.value(chosen)).collect();
-        if let Some(more) = self.most(&above) {
-            // It was chosen for its delay or its variation, or because Linux has it.
-            let names: Vec<&str> = above.iter().map(|r| r.protocol.as_str()).collect();
-            let by = percent(self.value(more) / self.value(chosen) - 1.0);
-            let tie = self.aim.tie_breaker();
-            let nearest = above.iter().map(|r| mean(r, tie)).fold(f64::INFINITY, f64::min);
-            let cost = match self.aim {
-                _ if nearest <= mean(chosen, tie) => String::new(),
-                Aim::Live => ", and vary more".to_string(),
-                _ => format!(", and take {} longer", milliseconds(nearest - mean(chosen, tie))),
-            };
-            return format!("{text}. {} would give {by} more at most{cost}.", list(&names));
-        }
         let next = self.most(rest).filter(|r| linux.is_none_or(|l| l.protocol != r.protocol));
         match next.map(|next| (self.gain(chosen, next), next)) {
-            Some(((gain, sure), next)) if gain > 0.0 => {
+            Some((gain, next)) if gain.size > 0.0 => {
                 let word = if self.aim.measure(chosen).1 { "more" } else { "sooner" };
-                format!("{text}; {} {word} than the next, {}{sure}.", percent(gain), next.protocol)
+                let size = percent(gain.size);
+                format!("{text}; {size} {word} than the next, {}{}.", next.protocol, gain.sure)
             }
             _ => text + ".",
         }
     }
 
     /// The relative gain of one protocol over another in the aim's measure, and how sure it is.
-    fn gain(&self, chosen: Candidate<'_>, other: Candidate<'_>) -> (f64, String) {
+    fn gain(&self, chosen: Candidate<'_>, other: Candidate<'_>) -> RelativeGain {
         let (measure, more) = self.aim.measure(chosen);
-        let (ours, theirs) = (mean(chosen, measure), mean(other, measure));
-        let gain = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
-        let sure = match paired(chosen, other, measure) {
+        let ours = mean(chosen, measure);
+        let theirs = mean(other, measure);
+        let size = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
+        let sure = match paired(chosen.seeds_of(measure), other.seeds_of(measure)) {
             _ if chosen.one_trajectory || other.one_trajectory => {
                 ", on one trajectory that another start may change".into()
             }
@@ -287,21 +463,31 @@ impl RecommendationBasis {
             }
             _ => format!(", which {} seeds do not make sure", chosen.seeds.min(other.seeds)),
         };
-        (gain, sure)
+        RelativeGain { size, sure }
     }
 
-    /// Protocols with a higher value that are ruled out, with the reason.
-    fn ruled_out(&self, pool: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
-        let worse = |r: &&ProtocolOutcome| self.value(r) > self.value(chosen);
-        let better: Vec<Candidate<'_>> = (pool.iter().copied())
-            .filter(|r| r.protocol != chosen.protocol)
-            .filter(worse)
-            .filter(|r| self.why_not(r).is_some())
+    /// Protocols that are ruled out, with the reason: the best with a higher value, and Linux's default.
+    fn ruled_out(&self, pool: &[Candidate<'_>], chosen: Candidate<'_>) -> Vec<String> {
+        let out: Vec<Candidate<'_>> = (pool.iter().copied())
+            .filter(|r| r.protocol != chosen.protocol && self.why_not(r).is_some())
             .collect();
-        let best = self.most(&better)?;
-        let by = percent(self.value(best) / self.value(chosen) - 1.0);
-        Some(format!("{} would give {by} more, but {}.", best.protocol, self.why_not(best)?))
+        let best = self.most(&out).filter(|r| self.value(r) > self.value(chosen));
+        let default = out.iter().copied().find(|r| r.protocol == LINUX_DEFAULT);
+        let default = default.filter(|r| best.is_none_or(|best| best.protocol != r.protocol));
+        let sentence = |r: Candidate<'_>| {
+            let ratio = self.value(r) / self.value(chosen) - 1.0;
+            let word = if ratio < 0.0 { "less" } else { "more" };
+            let size = percent(ratio.abs());
+            Some(format!("{} would give {size} {word}, but {}.", r.protocol, self.why_not(r)?))
+        };
+        best.into_iter().chain(default).filter_map(sentence).collect()
     }
+}
+
+/// A gain as a fraction, and the words on its certainty that follow the number.
+struct RelativeGain {
+    size: f64,
+    sure: String,
 }
 
 /// The path's values, as a pool shows them.
@@ -315,23 +501,26 @@ fn path_of(pool: &[Candidate<'_>], aim: Aim) -> PathValues {
     }
 }
 
-/// The difference of a measure, seed by seed, so that common random draws cancel out.
-fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate> {
-    let theirs: Vec<(u64, f64)> = b.seeds_of(measure).collect();
+/// The difference of two lists of seeds and values, seed by seed, so that common random draws cancel out.
+fn paired(
+    a: impl Iterator<Item = (u64, f64)>,
+    b: impl Iterator<Item = (u64, f64)>,
+) -> Option<Estimate> {
+    let theirs: Vec<(u64, f64)> = b.collect();
     let differences: Vec<f64> = a
-        .seeds_of(measure)
         .filter_map(|(seed, x)| theirs.iter().find(|t| t.0 == seed).map(|t| x - t.1))
         .filter(|d| d.is_finite())
         .collect();
     (differences.len() > 1).then(|| Resamples::of(differences.len()).estimate(&differences))
 }
 
-/// Whether `a` has less of a measure than `b`, by more than `NEAR` and significantly. Completion times contain the
+/// Whether `a` has less of a measure than `b`, by more than `GAIN` and significantly. Completion times contain the
 /// delay, so it does not count twice.
 fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
     !completes(a)
-        && mean(a, measure) < (1.0 - NEAR) * mean(b, measure)
-        && paired(a, b, measure).is_none_or(|d| d.ci95.is_some_and(|ends| ends.high < 0.0))
+        && mean(a, measure) < (1.0 - GAIN) * mean(b, measure)
+        && paired(a.seeds_of(measure), b.seeds_of(measure))
+            .is_none_or(|d| d.ci95.is_some_and(|ends| ends.high < 0.0))
 }
 
 /// Protocols left out because they do not suit the aim, with the reasons.

@@ -9,7 +9,7 @@ use narrows_lab::measure::MEASURES;
 use narrows_lab::sweep::{self, Base, Grid};
 use narrows_scenario::links;
 use narrows_transport::Preset;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The varied parameters, their base, and the displayed measure.
 #[derive(Args, Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct Sweep {
     /// With --link: flows that send in the reverse direction, M flows (default N)
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "NAME[:M]", conflicts_with = "scenario")]
     pub reverse: Option<String>,
-    /// With --link: simulated time [default: 60s]
+    /// With --link: simulated time [default: 60s, above 10 Mbit/s down to 10s]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub duration: Option<Duration>,
     /// With --link: start measuring at this time [default: 0s]
@@ -58,7 +58,7 @@ pub struct Sweep {
     /// With --link: draw the starts of all flows over this time [default: a base RTT]
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub stagger: Option<Duration>,
-    /// With --link: data packet's size on the wire [default: 1000B]
+    /// With --link: data packet's size on the wire [default: 1500B, with --preset ns2 1000B]
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
     pub packet: Option<u32>,
     /// With --link: endpoint, as in compare [default: linux]
@@ -78,9 +78,11 @@ impl Sweep {
         if let Some(path) = &self.scenario {
             return Base::load(path);
         }
-        let usual = Question::default();
+        let link = self.link.clone().unwrap_or_else(|| links::DEFAULT.into());
+        let preset = self.preset.unwrap_or(Preset::Linux);
+        let usual = Question::usual(&link, preset, Path::new(""));
         Ok(Base::Link(Box::new(Question {
-            link: self.link.clone().unwrap_or_else(|| links::DEFAULT.into()),
+            link,
             protocols: self.protocols.clone().unwrap_or_else(|| "cubic".into()),
             flows: self.flows.unwrap_or(1),
             against: self.against.clone(),
@@ -89,7 +91,6 @@ impl Sweep {
             warmup: self.warmup.unwrap_or(usual.warmup),
             stagger: self.stagger,
             packet: self.packet.unwrap_or(usual.packet),
-            preset: self.preset.unwrap_or(usual.preset),
             ..usual
         })))
     }

@@ -9,6 +9,7 @@ use crate::writer::{RecordWriter, RecordedConnection, RecordedEndpoint};
 use narrows_lab::collect;
 use narrows_lab::measure::loss_events;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
+use narrows_lab::recommendation::Recommendation;
 use narrows_lab::stats::jain;
 use narrows_report::output;
 use narrows_transport::Preset;
@@ -103,7 +104,7 @@ impl RecordWriter {
             warmup_s: 0.0,
             capacity_bps: f64::NAN,
             results,
-            recommendation: String::new(),
+            recommendation: Recommendation::default(),
             notes,
             variables: Vec::new(),
         }

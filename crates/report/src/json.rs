@@ -17,7 +17,11 @@ pub fn outcome(o: &Outcome) -> Value {
         "capacity_bps": number(o.capacity_bps),
         "command_line": o.command_line,
         "results": o.results.iter().map(|r| result(r, o.is_real())).collect::<Vec<_>>(),
-        "recommendation": o.recommendation,
+        "recommendation": o.recommendation.to_string(),
+        "recommended": {
+            "protocol": o.recommendation.protocol,
+            "command": o.recommendation.command,
+        },
         "notes": o.notes,
     })
 }

@@ -3,7 +3,7 @@
 //! Shared by the one-line link specification and by scenario files, so that a key means the same
 //! in both.
 
-use narrows_base::{Duration, Rate, Spec, SpecError};
+use narrows_base::{Duration, RandomKey, Rate, Spec, SpecError};
 use narrows_link::{Impairments, LinkConfig, LossSpec, QueueConfig, QueueLimit, Trace};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +34,21 @@ pub enum TraceStart {
     At(Duration),
     /// At a random point, drawn per seed.
     Random,
+}
+
+impl TraceStart {
+    /// Shifts the trace of the link of this name, if it has one, so that a run with this seed begins there.
+    pub fn enter(self, config: &mut LinkConfig, name: &str, seed: u64) {
+        let Some(trace) = &config.trace else { return };
+        let offset = match self {
+            TraceStart::At(offset) => offset,
+            TraceStart::Random => {
+                let key = RandomKey::from_seed(seed).named("trace-start").named(name);
+                trace.period().mul_f64(key.draw(0))
+            }
+        };
+        config.trace = Some(Arc::new(trace.entered_at(offset)));
+    }
 }
 
 /// One direction of a link as specified.

@@ -125,11 +125,7 @@ impl Plan {
                 let index = 2 * w + side;
                 let mut config = way.config(rtt, s.packet, changing.contains(&index));
                 if let Some(start) = way.trace_start {
-                    enter(
-                        &mut config,
-                        start,
-                        RandomKey::from_seed(seed).named("trace-start").named(&name),
-                    );
+                    start.enter(&mut config, &name, seed);
                 }
                 let metered = self.metered.binary_search(&(index as u32)).is_ok();
                 links.push(LinkSpec { name, config: config.into(), metered });
@@ -410,16 +406,6 @@ fn host(delay: Duration) -> Option<Arc<LinkConfig>> {
         config.impairments.jitter = delay;
         Arc::new(config)
     })
-}
-
-/// Shifts a link's trace so that the run begins at this point of it.
-fn enter(config: &mut LinkConfig, start: TraceStart, random_key: RandomKey) {
-    let Some(trace) = &config.trace else { return };
-    let offset = match start {
-        TraceStart::At(offset) => offset,
-        TraceStart::Random => trace.period().mul_f64(random_key.draw(0)),
-    };
-    config.trace = Some(Arc::new(trace.entered_at(offset)));
 }
 
 /// Flow number `i` of its group, with links of its own appended to `links`.

@@ -12,6 +12,7 @@ use narrows_emulator::{LinkOptions, TopologyLink};
 use narrows_link::LinkChange;
 use narrows_net::Clock;
 use narrows_scenario::link_direction::LinkDirection;
+use narrows_scenario::plan::back_name;
 use narrows_scenario::scenario::DuplexLink;
 use narrows_scenario::{Scenario, scenario_file};
 use std::path::Path;
@@ -38,9 +39,9 @@ impl LinkPlan {
         }
         let text = a.link.as_deref().unwrap_or_default();
         let (there, back) = links(["the link", "--back"], text, a.back.as_deref())?;
-        let (forward, backward) = configs(&there, &back);
-        let options =
-            LinkOptions { seed: a.seed.unwrap_or(1), ..LinkOptions::new(forward, backward) };
+        let seed = a.seed.unwrap_or(1);
+        let (forward, backward) = configs(&there, &back, seed);
+        let options = LinkOptions { seed, ..LinkOptions::new(forward, backward) };
         let single = Box::new(Single { options, ways: [there, back] });
         if let Some(names) = &a.between {
             let names =
@@ -179,13 +180,17 @@ fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2
         let rtt = w.there.delay + w.back.delay;
         let both = [changes(&w.name), changes(&format!("{}.back", w.name))];
         let [there, back] = &both;
-        let config =
-            |way: &LinkDirection, changes: &Vec<_>| way.config(rtt, PACKET, !changes.is_empty());
-        let options = LinkOptions {
-            seed,
-            name: w.name.clone(),
-            ..LinkOptions::new(config(&w.there, there), config(&w.back, back))
+        let config = |way: &LinkDirection, name: &str, changes: &Vec<_>| {
+            let mut config = way.config(rtt, PACKET, !changes.is_empty());
+            if let Some(start) = way.trace_start {
+                start.enter(&mut config, name, seed);
+            }
+            config
         };
+        let forward = config(&w.there, &w.name, there);
+        let backward = config(&w.back, &back_name(&w.name), back);
+        let options =
+            LinkOptions { seed, name: w.name.clone(), ..LinkOptions::new(forward, backward) };
         let options = LinkOptions { changes: both, clock, ..options };
         let (name, from, to) = (w.name.clone(), w.from.clone(), w.to.clone());
         let ways = [&w.there, &w.back].map(|way| way.clone().resolved(rtt, PACKET));

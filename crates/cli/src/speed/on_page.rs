@@ -108,7 +108,7 @@ pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<Ne
         None => "bulk".into(),
     };
     let source = Spec::parse(&source).and_then(|s| SourceSpec::read(&s)).ok()?;
-    let (forward, backward) = relay::configs(there, back);
+    let (forward, backward) = relay::configs(there, back, a.seed);
     // The first direction is that of the data.
     let ways = if a.down { [backward, forward] } else { [forward, backward] };
     let end = match (a.bytes, a.duration) {

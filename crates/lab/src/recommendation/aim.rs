@@ -2,7 +2,7 @@
 
 use super::obtain::entry;
 use super::text::{milliseconds, percent};
-use crate::outcome::ProtocolOutcome;
+use crate::outcome::{ProtocolOutcome, SeedValues};
 use narrows_base::SpecError;
 use narrows_transport::protocol::Family;
 
@@ -60,12 +60,14 @@ const VARIATION: Bound = bound(BoundedQuantity::Variation, 0.5, "our choice");
 /// Where the link itself varies, the variation is bounded by this multiple of the least of all protocols.
 const MORE_VARIATION: f64 = 1.25;
 
-/// One-way delay of a call in seconds, ITU-T G.114.
+/// One-way delay of a call in seconds that most users notice little, ITU-T G.114.
 const CALL_DELAY_S: f64 = 0.15;
+/// One-way delay that no application should exceed, ITU-T G.114: beyond it, a transfer harms what shares its queue.
+const PLANNED_DELAY_S: f64 = 0.4;
 
 const TRANSFERS: [Bound; 3] = [
-    // Calls wait in the same queue. On long paths a queue of one BDP, which is one RTT, is permitted.
-    bound(BoundedQuantity::MeanWait, CALL_DELAY_S, "ITU-T G.114"),
+    // Others wait in the same queue. On long paths a queue of one BDP, which is one RTT, is permitted.
+    bound(BoundedQuantity::MeanWait, PLANNED_DELAY_S, "ITU-T G.114, any application"),
     bound(BoundedQuantity::Unfinished, 0.01, "our choice"),
     SHARE,
 ];
@@ -215,6 +217,54 @@ impl Aim {
         }
     }
 
+    /// The same by seed; values that do not exist are not numbers.
+    pub fn values(self, r: &ProtocolOutcome) -> impl Iterator<Item = (u64, f64)> {
+        let one = move |seed: &SeedValues| {
+            let of = |name: &str| {
+                let at = r.measures.iter().position(|m| m.0 == name);
+                at.and_then(|i| seed.values.get(i).copied()).unwrap_or(f64::NAN)
+            };
+            let variation = match self {
+                Aim::Calls => of("cov_1s"),
+                _ => of("cov_5s"),
+            };
+            let value = match self {
+                Aim::Bulk | Aim::Web if completes(r) => {
+                    or(of("finished"), 1.0) / of("completion_s")
+                }
+                Aim::Bulk => of("goodput_bps"),
+                Aim::Web => of("goodput_bps") / of("rtt_s_mean"),
+                Aim::Calls | Aim::Live => of("goodput_bps") * (1.0 - or(variation, 0.0)).max(0.0),
+            };
+            (seed.seed, value)
+        };
+        r.by_seed.iter().map(one)
+    }
+
+    /// Values within this fraction of the best count as equal, and the tie-breaker decides. A bulk transfer gives up
+    /// little goodput for delay; calls and live video gain more by steadiness and delay.
+    pub fn near(self) -> f64 {
+        if self == Aim::Bulk { 0.01 } else { 0.05 }
+    }
+
+    /// The rule of ranking, one sentence.
+    pub fn ranking(self) -> &'static str {
+        match self {
+            Aim::Bulk => {
+                "Ranked by goodput; delay is only bounded, and decides between goodputs within 1%."
+            }
+            Aim::Web => {
+                "Ranked by completion time, or by goodput over mean RTT if transfers do not end."
+            }
+            Aim::Calls => {
+                "Ranked by goodput less its variation over 1 s; within 5% the shorter delay decides."
+            }
+            Aim::Live => {
+                "Ranked by goodput less its variation over 5 s; within 5% the steadier one decides."
+            }
+        }
+    }
+
     /// Its variation of goodput on the relevant time scale.
     pub fn variation(self, r: &ProtocolOutcome) -> f64 {
         match self {
@@ -241,6 +291,11 @@ impl Aim {
     /// By which factor a protocol exceeds a bound; 1 within all bounds.
     pub fn excess(self, r: &ProtocolOutcome, path: PathValues) -> f64 {
         self.exceeded(r, path).map_or(1.0, |b| b.1)
+    }
+
+    /// Whether its mean queueing delay is beyond its bound, and nothing else as much.
+    pub fn only_queues(self, r: &ProtocolOutcome, path: PathValues) -> bool {
+        self.exceeded(r, path).is_some_and(|b| b.0.quantity == BoundedQuantity::MeanWait)
     }
 
     /// `its loss is 9.5%, and calls bear 3.0% (ITU-T G.1010)`, if a bound rules the protocol out.

@@ -61,6 +61,34 @@ impl Obtain {
         !matches!(self, Obtain::Nowhere(_))
     }
 
+    /// Whether it is a controller of Linux's TCP, of the whole machine or of a command.
+    pub fn is_of_linux(&self) -> bool {
+        matches!(self, Obtain::Linux(..) | Obtain::Kernel(..))
+    }
+
+    /// The command that uses it; `None` for Linux's default and for what is not available.
+    pub fn command(&self) -> Option<String> {
+        match self {
+            Obtain::Linux("cubic", settings) if settings.is_empty() => None,
+            Obtain::Linux(name, _) => {
+                Some(format!("sysctl -w net.ipv4.tcp_congestion_control={name}"))
+            }
+            Obtain::Kernel(controller, _) => {
+                Some(format!("narrows kernel run '{controller}' -- COMMAND"))
+            }
+            Obtain::Stream(name) if name == "rrtp" => {
+                Some("narrows get rrtp://HOST/FILE".to_string())
+            }
+            Obtain::Stream(name) => {
+                Some(format!("narrows get --protocol '{name}' rrtp://HOST/FILE"))
+            }
+            Obtain::Messages(name) => {
+                Some(format!("narrows media send --protocol '{name}' rrtp://KEY@HOST --from PORT"))
+            }
+            Obtain::Nowhere(_) => None,
+        }
+    }
+
     /// One sentence with the place and the command.
     pub fn sentence(&self, label: &str) -> String {
         let with = |settings: &[String]| match settings {
@@ -77,7 +105,8 @@ impl Obtain {
                 with(settings)
             ),
             Obtain::Kernel(controller, settings) => format!(
-                "Linux's TCP does it by: narrows kernel run '{controller}' -- COMMAND{}.",
+                "Linux's TCP does it by: narrows kernel run '{controller}' -- COMMAND{} (eBPF: root, \
+                 Linux 6.4 or newer).",
                 with(settings)
             ),
             Obtain::Stream(name) if name == "rrtp" => {
@@ -87,8 +116,8 @@ impl Obtain {
                 format!("It runs over UDP: narrows get --protocol '{name}', or the library.")
             }
             Obtain::Messages(name) => format!(
-                "It runs over UDP: messages of the library's connections under {name} (narrows speed \
-                 --messages 1150B --protocol '{name}')."
+                "It runs over UDP: narrows media send --protocol '{name}', or messages of the library's \
+                 connections."
             ),
             Obtain::Nowhere(why) => format!("{label} is not to be had: {why}."),
         }

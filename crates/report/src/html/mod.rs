@@ -18,6 +18,7 @@ mod tests;
 
 use crate::VERSION;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::recommendation::Recommendation;
 use std::fmt::Write;
 use text::escape;
 
@@ -60,13 +61,7 @@ fn answer(page: &mut String, outcome: &Outcome) {
          <p class=\"path\">{path}</p></header>",
         escape(outcome.command)
     );
-    if !outcome.recommendation.is_empty() {
-        let _ = writeln!(
-            page,
-            "<section class=\"answer\"><h2>Recommendation</h2><p>{}</p></section>",
-            escape(&outcome.recommendation)
-        );
-    }
+    recommendation(page, &outcome.recommendation);
     if !outcome.notes.is_empty() {
         page.push_str("<section class=\"notes\"><h2>Please note</h2><ul>");
         for note in &outcome.notes {
@@ -74,6 +69,33 @@ fn answer(page: &mut String, outcome: &Outcome) {
         }
         page.push_str("</ul></section>\n");
     }
+}
+
+/// The protocol, its command and what it achieves; the reasons are folded.
+fn recommendation(page: &mut String, advice: &Recommendation) {
+    let Some((first, reasons)) = advice.sentences.split_first() else { return };
+    page.push_str("<section class=\"answer\"><h2>Recommendation</h2>");
+    if !advice.protocol.is_empty() {
+        let _ = write!(page, "<p class=\"use\">Use {}</p>", escape(&advice.protocol));
+    }
+    if let Some(command) = &advice.command {
+        let _ = write!(
+            page,
+            "<p class=\"command\"><code>{}</code> <button type=\"button\" data-copy>Copy</button></p>",
+            escape(command)
+        );
+    }
+    let _ = write!(page, "<p>{}</p>", escape(first));
+    if !reasons.is_empty() {
+        let reasons: Vec<String> =
+            reasons.iter().map(|r| format!("<li>{}</li>", escape(r))).collect();
+        let _ = write!(
+            page,
+            "<details><summary>Reasons and alternatives</summary><ul>{}</ul></details>",
+            reasons.concat()
+        );
+    }
+    page.push_str("</section>\n");
 }
 
 /// The table, and the charts that set the protocols side by side.

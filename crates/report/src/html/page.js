@@ -24,6 +24,16 @@
       body.append(...rows);
     }));
   }
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", () => {
+      const code = button.parentElement.querySelector("code");
+      getSelection().selectAllChildren(code);
+      // Pages from a file have no clipboard of their own in some browsers.
+      const copied = navigator.clipboard?.writeText(code.textContent)
+        ?? Promise.resolve(document.execCommand("copy"));
+      copied.then(() => { button.textContent = "Copied"; }, () => { button.textContent = "Selected"; });
+    });
+  }
   byId("all")?.addEventListener("change", (event) =>
     byId("results").classList.toggle("all", event.target.checked));
 

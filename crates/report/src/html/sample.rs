@@ -1,6 +1,7 @@
 //! An invented outcome for tests of the reports: a crude window model, not the simulator.
 
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
+use narrows_lab::recommendation::Recommendation;
 use narrows_sim::SeriesTable;
 
 /// The protocols of the sample.
@@ -31,9 +32,16 @@ pub(crate) fn outcome(names: &[&str], flows: usize, seconds: f64, step: f64) -> 
         warmup_s: 0.0,
         capacity_bps: 1.5e6,
         results: (0..names.len()).map(|i| protocol(names[i], i, flows, seconds, step)).collect(),
-        recommendation: "Use stpd: it delivers 1.32 Mbit/s, 2.1 times what reno does, and keeps \
-                         the queue at 4 packets; cubic comes next with 1.05 Mbit/s."
-            .into(),
+        recommendation: Recommendation {
+            protocol: "stpd".into(),
+            command: Some("narrows kernel run 'stpd' -- COMMAND".into()),
+            sentences: vec![
+                "Use stpd: it delivers 1.32 Mbit/s, 2.1 times what reno does, and keeps the queue at \
+                 4 packets."
+                    .into(),
+                "cubic comes next with 1.05 Mbit/s.".into(),
+            ],
+        },
         notes: vec!["vegas matches no published number yet: not validated.".into()],
         variables: Vec::new(),
     }

@@ -27,7 +27,9 @@ fn every_protocol_has_its_row_and_its_charts() {
         assert_eq!(data["protocols"][i]["panels"].as_array().map(Vec::len), Some(4));
     }
     assert!(page.find("Recommendation") < page.find("Comparison"));
-    for text in [outcome.recommendation.as_str(), env!("CARGO_PKG_VERSION"), "not validated"] {
+    for text in
+        [outcome.recommendation.sentences[0].as_str(), env!("CARGO_PKG_VERSION"), "not validated"]
+    {
         assert!(page.contains(text), "{text}");
     }
     assert!(page.contains("narrows compare --link &#39;1.5Mbps,80ms,queue=30p,loss=1%&#39;"));
@@ -77,7 +79,9 @@ fn hostile_names_are_only_text() {
     outcome.command_line = evil.into();
     outcome.link = evil.into();
     outcome.path = evil.into();
-    outcome.recommendation = evil.into();
+    outcome.recommendation.protocol = evil.into();
+    outcome.recommendation.command = Some(evil.into());
+    outcome.recommendation.sentences = vec![evil.into(), evil.into()];
     outcome.notes = vec![evil.into()];
     let result = &mut outcome.results[1];
     result.protocol = evil.into();

@@ -31,7 +31,7 @@ fn answer(scenario: Scenario, jobs: usize) -> Outcome {
         path: "a path".into(),
         aim: Aim::Bulk,
     };
-    collect(&plan, about, &runs)
+    collect(&plan, about, &runs, None)
 }
 
 fn ask(q: &Question) -> Outcome {
@@ -162,7 +162,7 @@ fn the_table_fits_its_terminal_and_says_what_it_leaves_out() {
         ..question()
     };
     let o = ask(&q);
-    assert!(o.recommendation.starts_with("Use "), "{}", o.recommendation);
+    assert!(o.recommendation.to_string().starts_with("Use "), "{}", o.recommendation);
     for width in [60, 70, 80, 90, 100, 120] {
         let table = summary::table(&o, Some(width));
         for line in table.lines() {

@@ -35,6 +35,7 @@ fn all_protocols() -> Outcome {
         &plan,
         OutcomeMetadata { command: "compare", command_line, link, path, aim: Aim::Bulk },
         &runs,
+        None,
     )
 }
 
