@@ -120,15 +120,16 @@ const SHORTEST_RUN_S: f64 = 10.0;
 
 impl Question {
     /// The defaults of the commands for a link: packets of 1500 bytes (1000 in preset `ns2`, as ns-2 has), and above
-    /// 10 Mbit/s less simulated time and fewer seeds. An invalid link has the defaults of a slow one.
-    pub fn usual(link: &str, preset: Preset, folder: &Path) -> Question {
+    /// 10 Mbit/s less simulated time and fewer seeds, if endless flows fill it. An invalid link has the defaults of a
+    /// slow one.
+    pub fn usual(link: &str, preset: Preset, source: &SourceSpec, folder: &Path) -> Question {
         let mut usual = Question { preset, ..Question::default() };
         if preset != Preset::Ns2 {
             usual.packet = USUAL_PACKET;
         }
         let bps = BottleneckLink::parse(link, folder).map_or(0.0, |l| l.forward.mean_bps());
         let longest = usual.duration.as_secs_f64();
-        if bps * longest * f64::from(usual.seeds) > USUAL_BITS {
+        if source.is_endless() && bps * longest * f64::from(usual.seeds) > USUAL_BITS {
             usual.seeds = FEWER_SEEDS;
             let seconds = USUAL_BITS / (bps * f64::from(FEWER_SEEDS));
             usual.duration = Duration::from_secs(seconds.clamp(SHORTEST_RUN_S, longest) as u64);

@@ -316,16 +316,17 @@ impl RecommendationBasis {
         sentences
     }
 
-    /// The alternative with the highest value, if it is higher, and for `bulk` the one with less delay: each with its
-    /// own figures. If there is none that gains anything, the best other one.
+    /// The alternative with the highest value, if it is higher, and for `bulk` the one with the least delay that loses
+    /// less than [`GAIN`]: each with its own figures. If there is none that gains anything, the best other one.
     fn alternatives(&self, others: &[Candidate<'_>], chosen: Candidate<'_>) -> Vec<String> {
         let more = self.most(others).filter(|r| self.value(r) > 1.005 * self.value(chosen));
-        let quick: Vec<Candidate<'_>> = (others.iter().copied())
-            .filter(|r| self.aim == Aim::Bulk && surely_less(r, chosen, self.aim.tie_breaker()))
+        let by = self.aim.tie_breaker();
+        let quick = (others.iter().copied())
+            .filter(|r| self.aim == Aim::Bulk && surely_less(r, chosen, by))
             .filter(|r| more.is_none_or(|more| more.protocol != r.protocol))
-            .filter(|r| self.value(r) >= 0.9 * self.value(chosen))
-            .collect();
-        let named: Vec<Candidate<'_>> = more.into_iter().chain(self.most(&quick)).collect();
+            .filter(|r| self.value(r) >= (1.0 - GAIN) * self.value(chosen))
+            .min_by(|a, b| mean(a, by).total_cmp(&mean(b, by)));
+        let named: Vec<Candidate<'_>> = more.into_iter().chain(quick).collect();
         if named.is_empty() && chosen.protocol == LINUX_DEFAULT {
             let best = self.first_of(others);
             return best
@@ -498,6 +499,7 @@ fn path_of(pool: &[Candidate<'_>], aim: Aim) -> PathValues {
     PathValues {
         floor_s: least(&|r| mean(r, "rtt_s_min")),
         least_variation: least(&|r| aim.variation(r)),
+        least_unfinished: least(&|r| 1.0 - mean(r, "finished")),
     }
 }
 

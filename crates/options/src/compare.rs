@@ -70,7 +70,13 @@ pub struct Compare {
 impl Compare {
     /// The defaults for this link and preset.
     pub fn usual(&self) -> Question {
-        Question::usual(&self.link, self.preset.unwrap_or(Preset::Linux), Path::new(""))
+        let source = self.source().unwrap_or_else(|_| SourceSpec::bulk());
+        let preset = self.preset.unwrap_or(Preset::Linux);
+        Question::usual(&self.link, preset, &source, Path::new(""))
+    }
+
+    fn source(&self) -> Result<SourceSpec, SpecError> {
+        self.source.clone().map_or_else(|| compare::source(self.aim.source()), Ok)
     }
 
     /// The comparison; `usual` has the defaults.
@@ -78,14 +84,10 @@ impl Compare {
     /// # Errors
     /// The source of an aim does not exist.
     pub fn question(&self, usual: &Question) -> Result<Question, SpecError> {
-        let source = match &self.source {
-            Some(source) => source.clone(),
-            None => compare::source(self.aim.source())?,
-        };
         Ok(Question {
             link: self.link.clone(),
             protocols: self.protocols.clone().unwrap_or_else(|| self.aim.protocols().into()),
-            source,
+            source: self.source()?,
             flows: self.flows,
             against: self.against.clone(),
             reverse: self.reverse.clone(),

@@ -8,6 +8,7 @@ use narrows_lab::Question;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::sweep::{self, Base, Grid};
 use narrows_scenario::links;
+use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,7 @@ impl Sweep {
         }
         let link = self.link.clone().unwrap_or_else(|| links::DEFAULT.into());
         let preset = self.preset.unwrap_or(Preset::Linux);
-        let usual = Question::usual(&link, preset, Path::new(""));
+        let usual = Question::usual(&link, preset, &SourceSpec::bulk(), Path::new(""));
         Ok(Base::Link(Box::new(Question {
             link,
             protocols: self.protocols.clone().unwrap_or_else(|| "cubic".into()),

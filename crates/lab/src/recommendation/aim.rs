@@ -57,8 +57,9 @@ const fn bound(quantity: BoundedQuantity, most: f64, source: &'static str) -> Bo
 const SHARE: Bound = bound(BoundedQuantity::Share, 2.0, "RFC 5348 section 1");
 /// A rate that is often half of its mean crosses a step of an encoder's rates.
 const VARIATION: Bound = bound(BoundedQuantity::Variation, 0.5, "our choice");
-/// Where the link itself varies, the variation is bounded by this multiple of the least of all protocols.
-const MORE_VARIATION: f64 = 1.25;
+/// Where the link itself varies or delays transfers beyond the run, these are bounded by this multiple of the least of
+/// all protocols.
+const MORE_THAN_LEAST: f64 = 1.25;
 
 /// One-way delay of a call in seconds that most users notice little, ITU-T G.114.
 const CALL_DELAY_S: f64 = 0.15;
@@ -92,6 +93,8 @@ pub struct PathValues {
     pub floor_s: f64,
     /// Lowest variation of goodput on the aim's time scale.
     pub least_variation: f64,
+    /// Lowest share of unfinished transfers: at the run's end some are always under way.
+    pub least_unfinished: f64,
 }
 
 impl Bound {
@@ -99,7 +102,10 @@ impl Bound {
     fn on(&self, path: PathValues) -> f64 {
         match self.quantity {
             BoundedQuantity::MeanWait => self.most.max(path.floor_s),
-            BoundedQuantity::Variation => self.most.max(MORE_VARIATION * path.least_variation),
+            BoundedQuantity::Variation => self.most.max(MORE_THAN_LEAST * path.least_variation),
+            BoundedQuantity::Unfinished if path.least_unfinished.is_finite() => {
+                self.most.max(MORE_THAN_LEAST * path.least_unfinished)
+            }
             _ => self.most,
         }
     }

@@ -367,7 +367,7 @@ fn recommendation_without_delivery_names_the_cause() {
     ];
     for (capacity_bps, result, cause) in cases {
         let outcome = Outcome { capacity_bps, ..outcome(vec![result]) };
-        let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000);
+        let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000, &mut |_| None).to_string();
         assert!(text.starts_with("None: ") && text.contains(cause), "{text}");
     }
 }

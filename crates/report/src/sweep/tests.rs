@@ -100,7 +100,8 @@ fn one_trajectory_is_called_deterministic() {
     let table = shown::table(&o, None);
     let says = |line: &&str| line.ends_with("deterministic");
     assert_eq!(table.lines().filter(says).count(), 1, "{table}");
-    assert!(!table.contains("±0 ") && !table.contains("±0\n") && table.contains('±'), "{table}");
+    let has_interval = table.contains(['±', '−']);
+    assert!(!table.contains("±0 ") && !table.contains("±0\n") && has_interval, "{table}");
     let json = json::outcome(&o);
     assert_eq!(json["points"][0]["deterministic"], true);
     assert!(json["points"][0]["groups"][0]["goodput_bps"]["ci95"].is_null());
