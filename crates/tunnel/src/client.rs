@@ -8,6 +8,7 @@ use crate::over_tcp;
 use crate::pipe::answer;
 use crate::places::RareLine;
 use crate::request::{Refusal, TunnelRequest};
+use futures_util::future::{Either, select};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::dial::tcp_brief;
@@ -15,16 +16,22 @@ use narrows_net::{Connection, Endpoint, ReceiveStream, SendStream};
 use narrows_peers::dial::{Dial, DialWords, DialledPeer, Peer};
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, ErrorKind};
+use narrows_transport::connection::ConnectionConfig;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration as Wait;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Time that a program's connection waits for a connection to the server: enough for an attempt over UDP and then TCP.
+/// Time that a program's connection waits for a connection to the server: enough for an attempt over TCP, which
+/// begins after [`HEAD_START`].
 const PATIENCE: Wait = Wait::from_secs(55);
+
+/// Time after which an attempt over TCP begins beside that over UDP.
+const HEAD_START: Wait = Wait::from_secs(5);
 
 /// Minimum wait for the server to permit another stream. It does so a round trip after another one has ended; if none
 /// ends, the client has as many streams as it may.
@@ -266,34 +273,63 @@ impl Tunnel {
         Ok(link)
     }
 
-    /// Connects over UDP or, if the server does not answer, over TCP.
+    /// Connects over UDP or, if the server does not answer, over TCP. The attempt over TCP begins after [`HEAD_START`],
+    /// or once that over UDP fails; the one that completes first wins.
     async fn connect_somehow(&self) -> Result<FarConnection, Error> {
         let addresses = self.dial.addresses().await?;
         let config = for_tunnel(self.dial.peer.config.clone(), self.incoming)?;
-        let failed = match self.dial.connect(&addresses, config.clone()).await {
-            Err(e) if e.kind == ErrorKind::Unreachable => e,
-            made => {
-                let DialledPeer { connection, endpoint, address, others } = made?;
-                self.tell(&format!("connected to {address}{others}"));
-                return Ok(FarConnection::new((connection, endpoint), None, address.ip()));
+        let is_unanswered = |e: &Error| e.kind == ErrorKind::Unreachable;
+        let unanswered = Notify::new();
+        let over_udp = pin!(async {
+            let made = self.connect_over_udp(&addresses, config.clone()).await;
+            if made.as_ref().is_err_and(is_unanswered) {
+                unanswered.notify_one();
             }
-        };
-        let Ok(over_tcp) = over_tcp::connect(&addresses).await else { return Err(failed) };
+            made
+        });
+        let over_tcp = pin!(async {
+            // Either result begins the attempt.
+            let _ = timeout(HEAD_START, unanswered.notified()).await;
+            self.connect_over_tcp(&addresses, config.clone()).await
+        });
+        match select(over_udp, over_tcp).await {
+            Either::Left((Err(e), over_tcp)) if is_unanswered(&e) => over_tcp.await.ok_or(e),
+            Either::Left((made, _)) => made,
+            Either::Right((Some(link), _)) => Ok(link),
+            Either::Right((None, over_udp)) => over_udp.await,
+        }
+    }
+
+    async fn connect_over_udp(
+        &self,
+        addresses: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Result<FarConnection, Error> {
+        let dialled = self.dial.connect(addresses, config).await?;
+        let DialledPeer { connection, endpoint, address, others } = dialled;
+        self.tell(&format!("connected to {address}{others}"));
+        Ok(FarConnection::new((connection, endpoint), None, address.ip()))
+    }
+
+    /// `None` if it fails: the reason is that of the attempt over UDP.
+    async fn connect_over_tcp(
+        &self,
+        addresses: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Option<FarConnection> {
+        let over_tcp = over_tcp::connect(addresses).await.ok()?;
         let address = over_tcp.address;
         let others = over_tcp.others(tcp_brief);
         let (tcp, udp) = over_tcp.value;
-        let local = |e: std::io::Error| Error::new(ErrorKind::Local, e.to_string());
-        let beside = udp.local_addr().map_err(local)?;
-        let endpoint = self.dial.loopback_endpoint(&config)?;
-        udp.connect(endpoint.local_addr()).await.map_err(local)?;
+        let beside = udp.local_addr().ok()?;
+        let endpoint = self.dial.loopback_endpoint(&config).ok()?;
+        udp.connect(endpoint.local_addr()).await.ok()?;
         let mut carrier = JoinSet::new();
         carrier.spawn(over_tcp::carry(tcp, udp));
-        let Ok(dialled) = self.dial.connect_any(&endpoint, &[beside], config).await else {
-            return Err(failed);
-        };
+        let dialled = self.dial.connect_any(&endpoint, &[beside], config).await.ok()?;
         self.dial.prefer(address);
         self.tell(&format!("connected to {address} over TCP, since UDP is not answered{others}"));
-        Ok(FarConnection::new((dialled.value, endpoint), Some(carrier), address.ip()))
+        Some(FarConnection::new((dialled.value, endpoint), Some(carrier), address.ip()))
     }
 
     /// Waits for a connection.

@@ -398,6 +398,17 @@ async fn datagrams_beyond_a_clients_rate_are_lost() {
     assert!(tokio::time::timeout(std::time::Duration::from_millis(500), answer).await.is_err());
 }
 
+/// The attempt over UDP would last longer than a program waits for a connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_udp_does_not_delay_tcp_by_its_timeout() {
+    let far = far(&["127.0.0.1:*"]);
+    let (listener, _silent, at) = listening_over_both().await;
+    tokio::spawn(crate::test_path::carry_tcp(listener, far.at));
+    let patience = narrows_base::Duration::from_secs(100);
+    let (tunnel, _) = far.near_as(Near { patience, ..Near::at(at) });
+    assert!(tunnel.link().await.unwrap().is_over_tcp());
+}
+
 /// A port before a server that answers only TCP: streams and datagrams pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_udp_does_not_pass_tcp_carries_the_same() {
