@@ -229,6 +229,8 @@ pub struct Tunnel {
     tell: Box<dyn Fn(&str) + Send + Sync>,
     /// Connections beyond the server's limit.
     beyond: RareLine,
+    /// Silent connections that gave way to them.
+    displaced: RareLine,
     pub(crate) dial: Dial,
     pub(crate) current: watch::Sender<Option<Arc<FarConnection>>>,
 }
@@ -238,8 +240,17 @@ impl Tunnel {
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
         let ClientOptions { peer, receiving, silence, incoming, learned, tell } = options;
         let (dial, current) = (Dial::new(peer, WORDS), watch::Sender::new(None));
-        let beyond = RareLine::default();
-        Arc::new(Tunnel { dial, receiving, silence, incoming, learned, tell, beyond, current })
+        Arc::new(Tunnel {
+            dial,
+            receiving,
+            silence,
+            incoming,
+            learned,
+            tell,
+            beyond: RareLine::default(),
+            displaced: RareLine::default(),
+            current,
+        })
     }
 
     /// Reports a line to the user.
@@ -258,6 +269,15 @@ impl Tunnel {
             Some(count) => {
                 self.tell(&format!("{what}: {why} ({count} refusals since the last line)"))
             }
+        }
+    }
+
+    /// Reports, at times, that silent connections ended for new ones.
+    pub(crate) fn tell_displaced(&self, what: &str) {
+        if let Some(count) = self.displaced.count(std::time::Instant::now(), 1) {
+            self.tell(&format!(
+                "{what}: {count} silent connections ended for new ones, since the server permits no more"
+            ));
         }
     }
 

@@ -3,16 +3,24 @@
 use crate::client::{FarConnection, NotOpened, Stream, Tunnel, answered};
 use crate::listen::accept;
 use crate::pipe;
-use crate::request::TunnelRequest;
+use crate::places::{NO_NETWORK, Place, PlaceLimits, Places};
+use crate::request::{Refusal, TunnelRequest};
 use narrows_peers::error::shown;
+use narrows_peers::rate_cap::RateCap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 
 /// Maximum number of a program's bytes that are sent before the far side has answered.
 const MAX_EARLY: usize = 64 << 10;
+/// Maximum number of silent connections that give way to a new one: other new ones may take what they free.
+const MAX_DISPLACED: u32 = 4;
+/// Time for the far side to free what a silent connection used, besides a round trip.
+const FREEING: Duration = Duration::from_millis(50);
 
 /// `[ADDRESS:]PORT:HOST:PORT`: the listening address and the target.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,34 +90,48 @@ impl FromStr for Forward {
     }
 }
 
-/// Forwards all connections of a port to its target.
+/// Forwards all connections of a port to its target. If the far side permits no more, the oldest silent one gives way.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
     let request = forward.request();
+    let places = Arc::<Places>::default();
     loop {
         let (tcp, _) = accept(&listener).await;
+        let Some(place) = places.take(NO_NETWORK, PlaceLimits::new(usize::MAX)) else { continue };
         let (tunnel, request) = (tunnel.clone(), request.clone());
-        tokio::spawn(async move { carry(&tunnel, tcp, &request).await });
+        tokio::spawn(async move { carry(&tunnel, tcp, &request, &place).await });
     }
 }
 
 /// Forwards one connection. If it fails, reports the reason to the user and resets the connection.
-async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &TunnelRequest) {
+async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &TunnelRequest, place: &Place) {
     pipe::prepare(&tcp);
     let mut early = Vec::new();
     let mut links = tunnel.links();
+    let mut displaced = 0;
     let opened = loop {
         let link = match links.next().await {
             Ok(link) => link,
             Err(why) => break Err(why),
         };
-        let opened = begin(&link, request, &mut tcp, &mut early).await;
+        let opened = begin(&link, request, &mut tcp, &mut early, place).await;
+        let is_beyond = matches!(opened, Err(NotOpened::Refused(Refusal::TooMany)));
+        if is_beyond && displaced < MAX_DISPLACED && place.displace_silent() {
+            displaced += 1;
+            tunnel.tell_displaced(&request.shown());
+            let rtt = link.connection().stats().srtt;
+            sleep(FREEING + Duration::from_nanos(rtt.as_nanos())).await;
+            continue;
+        }
         if !links.is_lost(&link, &opened) {
             break opened.map(|stream| (link, stream));
         }
     };
     match opened {
         // Keep the link until the stream is over.
-        Ok((_link, stream)) => drop(pipe::run(tcp, stream).await),
+        Ok((_link, stream)) => {
+            let cap = RateCap::new(None);
+            pipe::run_until(tcp, stream, &cap, &place.activity, place.given_up()).await;
+        }
         Err(why) => tunnel.tell_refused(&request.shown(), why),
     }
 }
@@ -121,6 +143,7 @@ async fn begin(
     request: &TunnelRequest,
     tcp: &mut TcpStream,
     early: &mut Vec<u8>,
+    place: &Place,
 ) -> Result<Stream, NotOpened> {
     let (mut send, mut receive) = link.ask(request, early).await?;
     // If the connection is over, the calls below detect it.
@@ -140,6 +163,9 @@ async fn begin(
             read = some.read_buf(early), if is_reading && room > 0 => is_reading = matches!(read, Ok(1..)),
         }
         let new = early.get(had..).unwrap_or_default();
+        if !new.is_empty() {
+            place.activity.sent();
+        }
         send.send_all(new).await.map_err(|_| NotOpened::NoTunnel)?;
     }
     drop(answer);

@@ -1,6 +1,7 @@
 //! Places of which a newcomer always gets one: if all are taken, the least active holder gives way.
 //!
-//! For the UDP flows of a socket or a client, and for connections to a port that the far side opened for a client.
+//! For the UDP flows of a socket or a client, and for connections to a port that the far side opened for a client. At a
+//! port of the near side only silent connections give way, once the far side refuses another.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -160,6 +161,19 @@ impl Place {
     pub async fn given_up(&self) {
         self.given_up.notified().await;
     }
+
+    /// Takes its place from the oldest other holder that has sent no byte. False if there is none.
+    pub fn displace_silent(&self) -> bool {
+        let mut state = lock(&self.places.0);
+        let mut others = state.held.iter().filter(|(number, _)| **number != self.number);
+        let oldest = others.find(|(_, holder)| !lock(&holder.activity.0).has_sent);
+        let oldest = oldest.map(|(number, _)| *number);
+        let displaced = oldest.and_then(|number| state.held.remove(&number));
+        displaced.is_some_and(|holder| {
+            holder.given_up.notify_one();
+            true
+        })
+    }
 }
 
 impl Drop for Place {
@@ -263,6 +277,18 @@ mod tests {
         drop((strangers, more));
         assert_eq!(lock(&places.0).held.len(), 0);
         assert!(places.take(address("::1"), PlaceLimits::new(0)).is_none());
+    }
+
+    #[test]
+    fn holders_that_have_sent_keep_their_places() {
+        let places = Arc::new(Places::default());
+        let limits = PlaceLimits::new(usize::MAX);
+        let all: Vec<_> = (0..4).map(|_| places.take(NO_NETWORK, limits).unwrap()).collect();
+        all[0].activity.sent();
+        all[1].activity.used();
+        assert!(all[3].displace_silent() && all[3].displace_silent());
+        assert!(!all[3].displace_silent());
+        assert_eq!(kept(&all), [true, false, false, true]);
     }
 
     #[test]

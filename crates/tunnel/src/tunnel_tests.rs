@@ -378,6 +378,37 @@ async fn connections_beyond_the_servers_limit_are_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_beyond_the_limit_give_way() {
+    let target = target(echo).await;
+    let limits = ClientLimits { streams: 3, ..ClientLimits::default() };
+    let far = far_with(&[&target.to_string()], limits, dial::system());
+    let (tunnel, told) = far.near();
+    let at = port(&tunnel, "127.0.0.1", target.port()).await;
+    let mut answer = [0; 2];
+    let mut kept = TcpStream::connect(at).await.unwrap();
+    kept.write_all(b"a").await.unwrap();
+    kept.read_exact(&mut answer[..1]).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..2 {
+        silent.push(TcpStream::connect(at).await.unwrap());
+    }
+    let mut newcomers = Vec::new();
+    for tcp in &mut silent {
+        let mut newcomer = TcpStream::connect(at).await.unwrap();
+        newcomer.write_all(b"hi").await.unwrap();
+        newcomer.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"hi");
+        newcomers.push(newcomer);
+        let gone = tcp.read(&mut answer).await.unwrap_err();
+        assert_eq!(gone.kind(), std::io::ErrorKind::ConnectionReset);
+    }
+    kept.write_all(b"b").await.unwrap();
+    kept.read_exact(&mut answer[..1]).await.unwrap();
+    assert_eq!(answer[0], b'b');
+    assert!(told.lock().unwrap().iter().any(|line| line.contains("silent")), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_beyond_a_clients_rate_are_lost() {
     let target = udp_target().await;
     let rate = Some(narrows_base::Rate::from_bps(8000));
