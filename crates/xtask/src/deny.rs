@@ -12,27 +12,47 @@ const OTHERS: [&str; 2] = ["fuzz/Cargo.toml", "tools/quinn-speed/Cargo.toml"];
 /// The files that the result depends on, except for the advisories.
 const INPUTS: [&str; 4] =
     ["Cargo.lock", "deny.toml", "fuzz/Cargo.lock", "tools/quinn-speed/Cargo.lock"];
-/// git's hashes of these files when the check last succeeded.
+/// For each of these checks, git's hashes of these files when it last succeeded.
 const CHECKED: &str = "deny.checked";
+/// Checks that need no network.
+const LOCAL: &str = "bans, licenses, sources";
+const ADVISORIES: &str = "advisories";
+/// The database of advisories, as cargo-deny's own default.
+const DATABASE: &str = "https://github.com/RustSec/advisory-db";
 const NOT_FETCHED: &str =
     "advisories: not checked, since their database (github.com/RustSec) cannot be fetched";
 
 /// Checks the dependencies if their lock files have changed since the last check: cargo-deny takes minutes to build.
 /// Without a network the advisories are left to `cargo xtask deny`, which CI runs.
 pub fn check_changed() -> Result<(), String> {
-    match hashes() {
-        Some(now) if std::fs::read_to_string(CHECKED).is_ok_and(|then| then == now) => {
-            eprintln!("dependencies: as in {CHECKED}, which cargo xtask deny wrote");
-            Ok(())
-        }
-        _ => match check() {
+    let now = hashes();
+    let then = std::fs::read_to_string(CHECKED).unwrap_or_default();
+    let is_checked =
+        |what: &str| now.as_ref().is_some_and(|now| then.contains(&section(what, now)));
+    if !is_checked(LOCAL) {
+        return match check() {
             Err(why) if why == NOT_FETCHED => {
-                eprintln!("{why}; {CHECKED} is left as it is");
+                eprintln!("{why}");
                 Ok(())
             }
             done => done,
-        },
+        };
     }
+    if is_checked(ADVISORIES) {
+        eprintln!("dependencies: as in {CHECKED}, which cargo xtask deny wrote");
+        return Ok(());
+    }
+    let mut reach = Command::new("git");
+    if reach.args(["ls-remote", DATABASE, "HEAD"]).output().is_ok_and(|out| out.status.success()) {
+        return check();
+    }
+    eprintln!("dependencies: {LOCAL} as in {CHECKED}; {NOT_FETCHED}");
+    Ok(())
+}
+
+/// A part of `deny.checked`.
+fn section(what: &str, hashes: &str) -> String {
+    format!("[{what}]\n{hashes}")
 }
 
 /// A line for each input; `None` without git.
@@ -43,33 +63,50 @@ fn hashes() -> Option<String> {
     out.status.success().then(|| lines.collect())
 }
 
-/// Checks the workspace and the two beside it, and writes `deny.checked`. A lock file that is out of date fails, and so
-/// does a database of advisories that cannot be fetched.
+/// Checks the workspace and the two beside it, and writes each passed check to `deny.checked`. A lock file that is out of
+/// date fails, and so does a database of advisories that cannot be fetched.
 pub fn check() -> Result<(), String> {
     let root = install()?;
-    check_all(|manifest, rest| {
+    let deny = |manifest: &str, rest: &[&str]| {
         let mut command = Command::new(format!("{root}/bin/cargo-deny"));
         // At its usual level it also lists every crate that is in order.
         command.args(["--log-level", "warn", "--manifest-path", manifest]);
         command.args(["--locked", "--config", "deny.toml"]).args(rest);
         run(&mut command, &format!("cargo deny --manifest-path {manifest} {}", rest.join(" ")))
-    })?;
-    hashes()
-        .map_or(Ok(()), |now| std::fs::write(CHECKED, now).map_err(|e| format!("{CHECKED}: {e}")))
+    };
+    check_all(deny, record)
 }
 
-/// All checks, by calls of cargo-deny for a workspace.
-fn check_all(deny: impl Fn(&str, &[&str]) -> Result<(), String>) -> Result<(), String> {
+/// Replaces a part of `deny.checked` by the present hashes.
+fn record(what: &str) -> Result<(), String> {
+    let Some(now) = hashes() else { return Ok(()) };
+    let then = std::fs::read_to_string(CHECKED).unwrap_or_default();
+    let other = if what == LOCAL { ADVISORIES } else { LOCAL };
+    let kept = then.split_once(&format!("[{other}]\n")).map_or("", |(_, rest)| rest);
+    let kept: String =
+        kept.lines().take_while(|l| !l.starts_with('[')).map(|l| format!("{l}\n")).collect();
+    let parts = if what == LOCAL { [now, kept] } else { [kept, now] };
+    let [local, advisories] = parts;
+    let text = section(LOCAL, &local) + &section(ADVISORIES, &advisories);
+    std::fs::write(CHECKED, text).map_err(|e| format!("{CHECKED}: {e}"))
+}
+
+/// All checks, by calls of cargo-deny for a workspace; `passed` gets the name of each that passed.
+fn check_all(
+    deny: impl Fn(&str, &[&str]) -> Result<(), String>,
+    passed: impl Fn(&str) -> Result<(), String>,
+) -> Result<(), String> {
     // An exception that is no longer needed must be removed.
     deny(WORKSPACE, &["check", "--deny", "unmatched-skip", "bans", "licenses", "sources"])?;
     for manifest in OTHERS {
         deny(manifest, &["check", "licenses", "sources"])?;
     }
+    passed(LOCAL)?;
     deny(WORKSPACE, &["fetch", "db"]).map_err(|_| NOT_FETCHED)?;
     for manifest in [WORKSPACE].iter().chain(&OTHERS) {
         deny(manifest, &["check", "advisories"])?;
     }
-    Ok(())
+    passed(ADVISORIES)
 }
 
 /// Installs the required version unless it is present. Returns its folder.
@@ -93,11 +130,20 @@ mod tests {
     #[test]
     fn deny_without_advisory_database_is_an_error() {
         let failing_at = |word: &str| {
-            check_all(|_, rest| if rest.contains(&word) { Err(word.into()) } else { Ok(()) })
+            let passed = std::cell::RefCell::new(Vec::new());
+            let done = check_all(
+                |_, rest| if rest.contains(&word) { Err(word.into()) } else { Ok(()) },
+                |what| {
+                    passed.borrow_mut().push(what.to_string());
+                    Ok(())
+                },
+            );
+            (done, passed.into_inner().len())
         };
-        assert_eq!(failing_at("fetch"), Err(NOT_FETCHED.into()));
-        assert_eq!(failing_at("advisories"), Err("advisories".into()));
-        assert_eq!(failing_at("nothing"), Ok(()));
+        assert_eq!(failing_at("bans"), (Err("bans".into()), 0));
+        assert_eq!(failing_at("fetch"), (Err(NOT_FETCHED.into()), 1));
+        assert_eq!(failing_at("advisories"), (Err("advisories".into()), 1));
+        assert_eq!(failing_at("nothing"), (Ok(()), 2));
     }
 
     /// A tag of an action or an image can be moved, a hash cannot.
