@@ -55,10 +55,13 @@ def test_check_env_has_nothing_to_say(settings):
     check_env(env, skip_render_check=True)
 
 
+@pytest.mark.filterwarnings("error")
 def test_gymnasium_makes_both_by_name():
-    """Both environments are registered in Gymnasium."""
+    """Both environments are registered in Gymnasium, which warns of neither."""
     env = gym.make("narrows/Congestion-v0", link="10Mbit/s,10ms", steps=5)
     assert isinstance(env.unwrapped, CongestionEnv)
+    drawn = gym.make("narrows/Congestion-v0", link="10Mbit/s,10ms", steps=5, render_mode="svg")
+    assert drawn.unwrapped.render_mode == "svg"
     envs = gym.make_vec("narrows/Congestion-v0", num_envs=3, link="10Mbit/s,10ms", steps=5)
     assert isinstance(envs, VectorCongestionEnv)
     assert isinstance(envs, VectorEnv)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +16,7 @@ from ._task import (
     DEFAULT_LINK,
     DEFAULT_OBSERVATIONS,
     DEFAULT_REWARD,
+    RENDERING,
     Float32,
     Float64,
     Task,
@@ -43,6 +44,9 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
     (1.0, False, True)
     """
 
+    # Gymnasium reads it from the class before there is an instance.
+    metadata: ClassVar[dict[str, Any]] = RENDERING
+
     def __init__(
         self,
         *,
@@ -66,7 +70,6 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
         self._seeded = False
         self.action_space: gym.spaces.Box = self._task.action_space  # type: ignore[assignment]
         self.observation_space: gym.spaces.Box = self._task.observation_space  # type: ignore[assignment]
-        self.metadata = {"render_modes": ["svg", "html"], "render_fps": 1}
         self.render_mode = check_render_mode(render_mode)
         if self.render_mode is not None:
             self._environments.keep_trace(0)

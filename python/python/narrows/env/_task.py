@@ -46,6 +46,8 @@ DEFAULT_LINK, _observations_seen, _weights = _narrows.env_defaults()
 DEFAULT_OBSERVATIONS = tuple(_observations_seen)
 DEFAULT_REWARD = dict(_weights)
 
+RENDERING: dict[str, Any] = {"render_modes": ["svg", "html"], "render_fps": 1}
+
 
 class Task:
     """The checked settings of an environment, and its spaces."""

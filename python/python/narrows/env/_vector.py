@@ -18,6 +18,7 @@ from ._task import (
     DEFAULT_LINK,
     DEFAULT_OBSERVATIONS,
     DEFAULT_REWARD,
+    RENDERING,
     Bool,
     Float32,
     Float64,
@@ -125,11 +126,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
         self.single_action_space = self._task.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self.metadata = {
-            "autoreset_mode": mode,
-            "render_modes": ["svg", "html"],
-            "render_fps": 1,
-        }
+        self.metadata = {"autoreset_mode": mode, **RENDERING}
         self.render_mode = check_render_mode(render_mode)
         if self.render_mode is not None:
             self._environments.keep_trace(0)
