@@ -3,8 +3,9 @@ link leads to a file and a heading, every page is in docs/SUMMARY.md, and every 
 `narrows` is in that command's help.
 
     python3 tools/docs/check.py [NARROWS]
+    python3 tools/docs/check.py --site FOLDER
 
-Without the command NARROWS, options are not checked.
+Without the command NARROWS, options are not checked. With --site, only the links of the pages in that folder are.
 """
 
 import re
@@ -42,7 +43,7 @@ def broken_links(page):
         if "://" in link or link.startswith("mailto:"):
             continue
         name, _, anchor = link.partition("#")
-        target = page.parent / name if name else page
+        target = page.parent / name.replace("index.html", "README.md") if name else page
         if not target.exists():
             yield f"no file {link}"
         elif anchor and target.suffix == ".md" and anchor not in anchors(target.resolve()):
@@ -109,6 +110,11 @@ def unknown_options(page, narrows):
 
 def main():
     """Prints each fault as one line."""
+    if sys.argv[1:2] == ["--site"]:
+        pages = sorted(Path(sys.argv[2]).glob("*.md"))
+        faults = [f"{page.name}: {fault}" for page in pages for fault in broken_links(page)]
+        print("\n".join(faults) or f"{len(pages)} pages of the site: links are right")
+        return 1 if faults or not pages else 0
     narrows = sys.argv[1] if len(sys.argv) > 1 else None
     faults = []
     for page in PAGES:
