@@ -46,13 +46,19 @@ impl Feed {
 
     /// Adds a run; `None` if too many are still running.
     pub fn begin(self: &Arc<Feed>, about: RunDescription) -> Option<Arc<LiveRun>> {
+        self.begin_at(about, usize::MAX)
+    }
+
+    /// Adds a run that the page lists behind those of lower places, in whatever order they begin.
+    pub fn begin_at(self: &Arc<Feed>, about: RunDescription, place: usize) -> Option<Arc<LiveRun>> {
         let mut runs = lock(&self.runs);
         if runs.len() >= MAX_RUNS {
             let over = runs.iter().position(|r| r.read().phase != RunPhase::Running)?;
             runs.remove(over);
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let run = Arc::new(LiveRun { id, about, state: Mutex::default(), feed: self.clone() });
+        let run =
+            Arc::new(LiveRun { id, place, about, state: Mutex::default(), feed: self.clone() });
         runs.push_back(run.clone());
         self.changed();
         Some(run)
@@ -63,9 +69,11 @@ impl Feed {
         let _ = self.board.set(board);
     }
 
-    /// The stored runs, oldest first.
+    /// The stored runs by place, those of one place oldest first.
     pub fn runs(&self) -> Vec<Arc<LiveRun>> {
-        lock(&self.runs).iter().cloned().collect()
+        let mut all: Vec<Arc<LiveRun>> = lock(&self.runs).iter().cloned().collect();
+        all.sort_by_key(|run| run.place);
+        all
     }
 
     /// Changes with every run that begins or ends.
@@ -96,6 +104,7 @@ pub struct RunDescription {
 pub struct LiveRun {
     /// Number in the feed.
     pub id: u64,
+    place: usize,
     /// Description for the page.
     pub about: RunDescription,
     state: Mutex<FeedState>,
@@ -353,6 +362,12 @@ mod tests {
         let kept = feed.runs();
         assert_eq!(kept.len(), MAX_RUNS);
         assert_eq!((kept[0].id, kept[MAX_RUNS - 1].id), (first.id, 1000));
+        let asked = Feed::new("test");
+        for place in [2, 0, 1] {
+            asked.begin_at(about(&place.to_string()), place).unwrap();
+        }
+        let names: Vec<String> = asked.runs().iter().map(|r| r.about.name.clone()).collect();
+        assert_eq!(names, ["0", "1", "2"]);
         let busy = Feed::new("test");
         let all: Vec<_> = (0..MAX_RUNS).map(|_| busy.begin(about("")).unwrap()).collect();
         assert!(busy.begin(about("one more")).is_none());

@@ -100,7 +100,7 @@ impl RunObserver for Simulations<'_> {
             scenario.protocols.get(variant).map_or(scenario.name.clone(), ToString::to_string);
         let end_s = Some(network.end.as_secs_f64());
         let about = RunDescription { name, detail: self.detail.clone(), real: false, end_s };
-        let run = self.feed.begin(about)?;
+        let run = self.feed.begin_at(about, variant)?;
         let interval = match self.speed {
             Some(speed) => Duration::from_secs_f64(speed / UPDATES_PER_SECOND),
             None => Duration::from_nanos(network.end.as_nanos() / SAMPLES),

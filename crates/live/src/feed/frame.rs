@@ -80,8 +80,9 @@ impl FeedCursor {
 
     fn run(&self, feed: &Feed) -> Option<Arc<LiveRun>> {
         let runs = feed.runs();
-        let wanted = self.wants.run.and_then(|id| runs.iter().find(|r| r.id == id));
-        wanted.or(runs.first()).cloned()
+        let find = |id| runs.iter().find(|r| r.id == id);
+        // A run that begins later does not replace the one that is shown.
+        self.wants.run.and_then(find).or(self.run.and_then(find)).or(runs.first()).cloned()
     }
 
     fn state(&mut self, run: &LiveRun, state: &FeedState, out: &mut String) {

@@ -152,22 +152,42 @@ function showFlows() {
 // ---- events --------------------------------------------------------------------------------------
 
 const LISTED = 150;
+// Whether two events differ only in small steps of their figures, as the phases of a gain cycle do.
+function isRepetition(former, event) {
+  const figures = /\d+(\.\d+)?/g;
+  const words = (e) => e.title.replace(figures, "#");
+  const numbers = (e) => (e.title.match(figures) ?? []).map(Number);
+  const old = numbers(former);
+  return former.track === event.track && former.mark === event.mark && former.why[0] === event.why[0]
+    && words(former) === words(event) && numbers(event).every((x, n) => Math.abs(x - old[n]) <= 0.1 * old[n]);
+}
+function grouped(events) {
+  const groups = [];
+  for (const event of events) {
+    const last = groups.at(-1);
+    if (last && isRepetition(last.at(-1), event)) last.push(event);
+    else groups.push([event]);
+  }
+  return groups;
+}
 function showEvents() {
   const [from, to] = view.window;
   const all = visibleEvents();
   const near = view.follow ? all : all.filter((e) => e.t >= from && e.t <= to);
-  const list = near.slice(-LISTED).reverse();
-  keepFocus(byId("events"), list.map((event) => {
+  const list = grouped(near).slice(-LISTED).reverse();
+  keepFocus(byId("events"), list.map((group) => {
+    const event = group.at(-1), at = group.indexOf(view.chosen);
     const item = document.createElement("li"), button = document.createElement("button");
     button.type = "button";
-    button.setAttribute("aria-pressed", event === view.chosen);
+    button.setAttribute("aria-pressed", at >= 0);
     const sign = document.createElement("span"), time = document.createElement("time"), text = document.createElement("span");
     sign.textContent = MARKS[event.mark];
     sign.style.color = markInk(event);
     time.textContent = seconds(event.t, 2);
-    text.textContent = event.title;
+    text.textContent = group.length > 1 ? `${event.title}, ${group.length} times since ${seconds(group[0].t, 2)}` : event.title;
     button.append(sign, time, text);
-    button.addEventListener("click", () => choose(event));
+    // Further clicks go back through the repetitions.
+    button.addEventListener("click", () => choose(at > 0 ? group[at - 1] : event));
     item.append(button);
     return item;
   }));
