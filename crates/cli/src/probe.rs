@@ -102,7 +102,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     let saved = match &a.save {
         Some(name) => {
             let file = key::config_folder()?.join(narrows_scenario::user_links::FILE_NAME);
-            user_links::save(&file, name, &link)
+            user_links::save(&file, name, &link, shown::bounds(&probed).as_deref())
                 .map_err(|e| Failure::Outside(e.at("--save").to_string()))
         }
         None => Ok(()),
@@ -129,7 +129,11 @@ fn report(a: &ProbeArgs, probed: &Probed, link: &str, is_saved: bool) -> Result<
         return print_json(&shown::json(probed, link));
     }
     let next = match a.save.as_ref().filter(|_| is_saved) {
-        Some(name) => format!("Kept as '{name}': narrows compare --link {name}\n"),
+        Some(name) => {
+            let bounds =
+                shown::bounds(probed).map_or(String::new(), |bounds| format!(" ({bounds})"));
+            format!("Kept as '{name}'{bounds}: narrows compare --link {name}\n")
+        }
         None => format!("narrows compare --link '{link}'\n"),
     };
     print(&(shown::text(probed) + &next))

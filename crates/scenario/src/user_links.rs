@@ -85,18 +85,17 @@ pub fn check_name(name: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Adds a link to a file, or replaces the one of that name. The file is replaced as a whole.
+/// Adds a link to a file with a comment, or replaces the one of that name. The file is replaced as a whole.
 ///
 /// # Errors
 /// An invalid name or link, or the file cannot be read or written.
-pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
+pub fn save(file: &Path, name: &str, link: &str, comment: Option<&str>) -> Result<(), SpecError> {
     check_name(name)?;
     BottleneckLink::parse(link, Path::new(""))?;
     let mut all = read(file)?;
     all.insert(name.into(), link.into());
     let at = |e: &dyn std::fmt::Display| SpecError::new(format!("{}: {e}", file.display()));
-    let text = toml::Table::from_iter(all.into_iter().map(|(k, v)| (k, toml::Value::String(v))));
-    let text = text.to_string();
+    let text = with_line(file, &all, name, comment)?;
     if text.len() as u64 > MAX_FILE {
         return Err(at(&"longer than 262 kB with this link"));
     }
@@ -117,6 +116,32 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
     })
 }
 
+/// The file's text with the line of one of these links renewed; other lines and their comments stay.
+fn with_line(
+    file: &Path,
+    all: &BTreeMap<String, String>,
+    name: &str,
+    comment: Option<&str>,
+) -> Result<String, SpecError> {
+    let old = match file.exists() {
+        true => text_file::read(file, MAX_FILE, "file of links")?,
+        false => String::new(),
+    };
+    let is_other = |line: &&str| {
+        let found = toml::from_str::<BTreeMap<String, String>>(line);
+        found.map_or(true, |found| !found.contains_key(name))
+    };
+    let line = |name: &str, link: &str| {
+        toml::Table::from_iter([(name.to_string(), link.to_string().into())]).to_string()
+    };
+    let mut text: String = old.lines().filter(is_other).map(|l| format!("{l}\n")).collect();
+    text += line(name, &all[name]).trim_end();
+    text += &comment.map_or("\n".into(), |comment| format!("  # {comment}\n"));
+    // A value may take several lines.
+    let is_whole = toml::from_str::<BTreeMap<String, String>>(&text).is_ok_and(|now| now == *all);
+    if is_whole { Ok(text) } else { Ok(all.iter().map(|(name, link)| line(name, link)).collect()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,20 +151,26 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("narrows-links-{}", std::process::id()));
         let file = folder.join("links.toml");
         assert!(read(&file).unwrap().is_empty(), "a file that does not exist has no links");
-        save(&file, "home", "20Mbit/s,10ms,loss=1%").unwrap();
-        save(&file, "train", "2Mbit/s,60ms,loss=ge(g=1%,h=20%)").unwrap();
+        save(&file, "home", "20Mbit/s,10ms,loss=1%", None).unwrap();
+        save(&file, "train", "2Mbit/s,60ms,loss=ge(g=1%,h=20%)", Some("rate: at least")).unwrap();
         // A link under the temporary file's name is not written through.
         let new = file.with_extension(format!("{}.new", std::process::id()));
         let elsewhere = folder.join("elsewhere");
         std::fs::write(&elsewhere, "kept").unwrap();
         std::fs::hard_link(&elsewhere, &new).unwrap();
-        save(&file, "home", "30Mbit/s,10ms").unwrap();
+        save(&file, "home", "30Mbit/s,10ms", None).unwrap();
         assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "kept");
         let all = read(&file).unwrap();
         assert_eq!(all.len(), 2);
         assert_eq!(all["home"], "30Mbit/s,10ms");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("  # rate: at least\n"), "{text}");
+        std::fs::write(&file, "home = \"\"\"\n1Mbit/s,1ms\"\"\"\n").unwrap();
+        save(&file, "home", "30Mbit/s,10ms", Some("left out")).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "home = \"30Mbit/s,10ms\"\n");
+        save(&file, "train", &all["train"], None).unwrap();
         for (name, link) in [("home", "fast"), ("geo", "1Mbit/s,1ms"), ("A b", "1Mbit/s,1ms")] {
-            assert!(save(&file, name, link).is_err(), "{name} = {link}");
+            assert!(save(&file, name, link, None).is_err(), "{name} = {link}");
         }
         assert_eq!(read(&file).unwrap(), all, "what is refused changes nothing");
         for (broken, why) in [("home = 3", "name ="), ("home", "name ="), ("x = [", "name =")] {

@@ -33,6 +33,16 @@ pub fn text(probed: &Probed) -> String {
     out
 }
 
+/// The rates that are only lower bounds, for the saved link: `at least 418Mbit/s there`.
+pub fn bounds(probed: &Probed) -> Option<String> {
+    let e = &probed.estimate;
+    let ways = [("there", &e.up.rate), ("back", &e.down.rate)];
+    let bounds = ways.iter().filter(|(_, rate)| rate.high.is_infinite());
+    let texts: Vec<String> =
+        bounds.map(|(name, bound)| format!("{} {name}", shown(bound, rate))).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
 fn lines(way: &WayEstimate) -> Vec<String> {
     let mut out = Vec::new();
     match &way.loss {
