@@ -3,7 +3,7 @@
 use crate::args::{Cli, Completions, Man};
 use crate::failure::Failure;
 use crate::terminal::print;
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use narrows_base::SpecError;
 
 /// `narrows completions`.
@@ -13,9 +13,14 @@ pub fn completions(a: &Completions) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&out))
 }
 
+/// The command and those below it without `help`, whose pages would repeat those of the commands.
+fn without_help_commands(command: Command) -> Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help_commands)
+}
+
 /// `narrows man`.
 pub fn man(a: &Man) -> Result<(), Failure> {
-    let mut all = Cli::command();
+    let mut all = without_help_commands(Cli::command());
     // Gives each command its full name, `narrows-compare`.
     all.build();
     if let Some(folder) = &a.all {
