@@ -127,6 +127,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if let Err(fault) = outcome {
         faults.push(fault);
     }
+    for done in done.iter().filter(|d| named.contains(&d.id.as_str())) {
+        print(done);
+    }
     // Their pages are up to date only now.
     if !check {
         for (folder, id) in folders.iter().zip(&ids).filter(|(_, id)| wanted(id)) {
@@ -176,6 +179,14 @@ fn fresh(e: Experiment, jobs: usize, written: &mut Written) -> Result<Experiment
     json.push('\n');
     written.insert(place.join("result.json"), json);
     Ok(ExperimentVerdicts { id, title: e.file.title, judged })
+}
+
+/// Prints the verdicts of an experiment, and its page.
+fn print(done: &ExperimentVerdicts) {
+    for claim in &done.judged {
+        println!("{}: {}: {} (stated: {})", claim.verdict, claim.claim, claim.ours, claim.stated);
+    }
+    println!("experiments/{}/README.md", done.id);
 }
 
 /// The verdicts of an experiment that is not run this time.
