@@ -104,7 +104,7 @@ def test_arrays_generators_and_scalars_are_taken(tmp_path):
     assert swept(vary={"flows": np.array([1, 2])}).points["flows"] == [1.0, 2.0]
     assert swept(vary={"delay": [timedelta(milliseconds=5)]}).points["delay"] == [0.005]
     link = narrows.Link(np.int32(10**7), np.timedelta64(25, "ms"), loss=np.array(0.25))
-    assert str(link) == "10000000bit/s,25ms,loss=0.25"
+    assert str(link) == "10000000bit/s,25ms,loss=25%"
     assert str(narrows.Link("1Mbit/s", np.timedelta64(25_000_000, "ns"))) == "1Mbit/s,25ms"
     assert str(narrows.Link("1Mbit/s", "5ms", loss=Decimal("0.01"))).endswith("loss=0.01")
     with pytest.raises(narrows.SpecError, match="whole number"):

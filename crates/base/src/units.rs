@@ -250,6 +250,24 @@ pub fn number(text: &str, unit: Unit) -> Result<f64, SpecError> {
     }
 }
 
+/// Reads a share of lost packets: `1%`, or `0.01`. From 0.1 on it needs `%`, since 0.5 may mean 0.5% or 50%.
+///
+/// # Errors
+/// As [`number`]; also a share above 1, and a number from 0.1 on without `%`.
+pub fn loss_share(text: &str) -> Result<f64, SpecError> {
+    let share = number(text, Unit::Fraction)?;
+    if !(0.0..=1.0).contains(&share) {
+        let why = format!("loss '{text}' must be between 0 and 1 (100%)");
+        return Err(SpecError::new(why));
+    }
+    if share >= 0.1 && !text.contains('%') {
+        let percent = (share * 1e10).round() * 1e-8;
+        let why = format!("loss '{text}' may be {text}% or {percent}%: write one of these");
+        return Err(SpecError::new(why));
+    }
+    Ok(share)
+}
+
 /// Reads a time such as `80ms`.
 ///
 /// # Errors

@@ -131,17 +131,7 @@ impl LossSpec {
 
     fn parse(text: &str) -> Result<LossSpec, SpecError> {
         let spec = if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
-            let p = units::number(text, Unit::Fraction)?;
-            if !(0.0..=1.0).contains(&p) {
-                return Err(SpecError::new(format!(
-                    "loss '{text}' must be between 0 and 1 (100%); 1 means every packet"
-                )));
-            }
-            if p == 1.0 && !text.contains('%') {
-                return Err(SpecError::new(format!(
-                    "loss '{text}' would lose every packet; write 1% or 100%"
-                )));
-            }
+            units::loss_share(text)?;
             Spec { name: "uniform".into(), args: vec![(None, text.to_string())] }
         } else {
             Spec::parse(text)?

@@ -4,7 +4,7 @@ use crate::keys::{self, REVERSE};
 use crate::link::BottleneckLink;
 use crate::link_direction::{LinkDirection, QueueSize};
 use crate::{links, user_links, values};
-use narrows_base::{SpecError, spec};
+use narrows_base::{Duration, SpecError, spec, units};
 use std::fmt;
 use std::path::Path;
 
@@ -51,8 +51,19 @@ impl BottleneckLink {
         keys.retain(|(k, _)| varied.iter().all(|(v, _)| v != k));
         keys.extend(varied);
         follows_its_trace(&keys, &replaced)?;
-        let rate = values::rate(own[0].trim())?;
         let second = own.get(1).map_or("", |s| s.trim());
+        let rate = values::rate(own[0].trim()).map_err(|e| match values::rate(second) {
+            Ok(_) if values::delay(first).is_ok() => {
+                SpecError::new(format!("the rate comes first: {second},{first}"))
+            }
+            _ => e,
+        })?;
+        if let Some(rtt) = second.strip_prefix("rtt=").map(values::delay).transpose()? {
+            let half = values::time_text(Duration::from_nanos(rtt.as_nanos() / 2));
+            return Err(SpecError::new(format!(
+                "'{second}': the delay of a link is one way, half the RTT: {first},{half}"
+            )));
+        }
         if second.is_empty() || second.contains('=') {
             return Err(SpecError::new(format!("the delay is missing after '{first}'; {FORM}")));
         }
@@ -99,6 +110,9 @@ fn named(name: &str) -> Result<String, SpecError> {
 }
 
 fn unknown_key(key: &str) -> SpecError {
+    if key == "rtt" {
+        return SpecError::new("unknown key of a link 'rtt'; its delay is one way, half the RTT");
+    }
     let known = keys::every_name();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     SpecError::unknown("key of a link", key, &known)
@@ -172,11 +186,11 @@ impl fmt::Display for BottleneckLink {
     }
 }
 
-/// `1%` for `uniform(1%)`.
+/// `1%` for `uniform(1%)`, if it reads back.
 fn short(value: &str) -> &str {
     value
         .strip_prefix("uniform(")
         .and_then(|t| t.strip_suffix(')'))
-        .filter(|p| p.starts_with(|c: char| c.is_ascii_digit()) && !p.contains(['(', ')', '+']))
+        .filter(|p| units::loss_share(p).is_ok())
         .unwrap_or(value)
 }

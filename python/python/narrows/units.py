@@ -74,8 +74,11 @@ def packets_text(value: str | int, name: str) -> str:
 
 
 def fraction_text(value: Fraction, name: str) -> str:
-    """Return a fraction in the command's format."""
-    return number_text(value, "", name, "a fraction: '1%', or a number from 0 to 1")
+    """Return a fraction in the command's format, from 0.1 on in per cent: the command refuses 0.5 as ambiguous."""
+    text = number_text(value, "", name, "a fraction: '1%', or a number from 0 to 1")
+    if isinstance(value, str) or not 0.1 <= float(text) <= 1:
+        return text
+    return f"{100 * float(text):.12g}%"
 
 
 def number_text(value: object, unit: str, name: str, expected: str) -> str:

@@ -211,7 +211,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["get", "rrtp://h/f", "--protocol", "rrtp+bbrr"], "'rrtp+bbr'"),
         (&["get", "tcp://h/f", "--rate", "1Mbit/s"], "rrtp://"),
         (&["get", "rrtp://h/f", "--rate", "1"], "no unit"),
-        (&["get", "rrtp://h/f", "--loss", "2"], "share"),
+        (&["get", "rrtp://h/f", "--loss", "2"], "between 0 and 1"),
         (&["get", "tcp://h/f", "--reconfigure", "1s:rate=1Mbit/s"], "--reconfigure is for rrtp"),
         (&["get", "rrtp://h/f", "--reconfigure", "1s:rat=1Mbit/s"], "did you mean 'rate'?"),
         (&["speed", "--down", "--reconfigure", "1s:rate=1Mbit/s"], "cannot be used with"),

@@ -194,7 +194,7 @@ impl Case {
             let h = 1.0 / burst;
             let _ = match burst > 1.0 {
                 true => write!(text, ",loss=ge(g={},h={h})", two_figures(p * h / (1.0 - p))),
-                false => write!(text, ",loss={p}"),
+                false => write!(text, ",loss=uniform({p})"),
             };
         }
         if let Some(jitter) = self.jitter_s {

@@ -131,7 +131,7 @@ fn one_hundred_percent_is_everything_and_nonsense_is_refused() {
     assert_eq!(run("100%", 50).len(), 50);
     assert_eq!(LossSpec::parse_all("1%+outage(at=1s,for=1s)").unwrap().len(), 2);
     assert_eq!(LossSpec::parse_all("ge+fade+1e-2").unwrap().len(), 3, "names end in e");
-    assert_eq!(LossSpec::parse_all("0.1e+0+ge").unwrap().len(), 2, "and so do numbers");
+    assert_eq!(LossSpec::parse_all("0.01e+0+ge").unwrap().len(), 2, "and so do numbers");
     assert!(LossSpec::parse_all("none").unwrap().is_empty());
     for bad in ["2", "-1%", "101%", "gee(g=1)", "ge(x=1)", "list()", "list(a)", "", "uniform(p=2)"]
     {
@@ -139,12 +139,14 @@ fn one_hundred_percent_is_everything_and_nonsense_is_refused() {
     }
 }
 
-/// `loss=1` was meant as 1% more often than as 100%.
+/// `loss=1` was meant as 1% more often than as 100%, and `loss=0.5` as 0.5%.
 #[test]
-fn a_loss_of_one_needs_its_percent_sign() {
-    for text in ["1", "1.0"] {
+fn loss_from_a_tenth_on_needs_its_percent_sign() {
+    for (text, choice) in [("1", "1% or 100%"), ("0.5", "0.5% or 50%"), ("0.1", "0.1% or 10%")] {
         let e = LossSpec::parse_all(text).unwrap_err().to_string();
-        assert!(e.contains("write 1% or 100%"), "{e}");
+        assert!(e.contains(choice), "{e}");
     }
-    assert!(LossSpec::parse_all("100%").is_ok() && LossSpec::parse_all("0.5").is_ok());
+    for text in ["100%", "50%", "0.05", "uniform(0.5)"] {
+        assert!(LossSpec::parse_all(text).is_ok(), "{text}");
+    }
 }
