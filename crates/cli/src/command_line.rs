@@ -1,7 +1,53 @@
 //! The command line as words: as passed to clap, and quoted for a shell.
 
-use narrows_options::words::quoted;
+use crate::failure::Failure;
+use clap::error::{ContextKind, ContextValue};
+use narrows_options::words::{quoted, refusal};
 use std::ffi::OsString;
+
+/// The words of a command line, with those of the file that it names.
+#[derive(Debug)]
+pub struct GivenWords {
+    pub words: Vec<OsString>,
+    /// The settings among them that are from the file.
+    pub settings: Vec<FileSetting>,
+}
+
+/// A setting of a file.
+#[derive(Debug)]
+pub struct FileSetting {
+    /// The argument, as clap's errors name it: `--rate <RATE>`.
+    pub argument: String,
+    /// Its option: `--rate`.
+    pub option: String,
+    /// Option, file and line: `--config: FILE: line 3`.
+    pub place: String,
+}
+
+impl GivenWords {
+    /// clap's error in one line, with the place of a setting of the file.
+    pub fn refusal(&self, e: &clap::Error) -> String {
+        let line = refusal(e);
+        let found = match e.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(name)) => self.settings.iter().find(|s| s.argument == *name),
+            _ => None,
+        };
+        found.map_or(line.clone(), |setting| format!("{}: {line}", setting.place))
+    }
+
+    /// A failure about an option, with the place of a setting of the file.
+    pub fn located(&self, failure: Failure) -> Failure {
+        let Failure::Input(line) = &failure else { return failure };
+        let is_about = |s: &&FileSetting| {
+            let rest = line.strip_prefix(&s.option);
+            rest.is_some_and(|rest| rest.starts_with([' ', ':', '=']))
+        };
+        match self.settings.iter().find(is_about) {
+            Some(setting) => Failure::Input(format!("{}: {line}", setting.place)),
+            None => failure,
+        }
+    }
+}
 
 /// The command's words, with a negative number after an option joined to it as its value (`--duration=-5s`). clap would
 /// report `-5s` as an unknown option; the option's parser gives a better error.

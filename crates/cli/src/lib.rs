@@ -26,6 +26,7 @@ mod log;
 mod media;
 #[cfg(feature = "full")]
 mod metrics;
+mod mistakes;
 #[cfg(feature = "full")]
 mod probe;
 #[cfg(all(feature = "full", target_os = "linux"))]
@@ -58,10 +59,10 @@ mod watched;
 mod work;
 
 use args::{Cli, Command};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
+use command_line::GivenWords;
 use failure::Failure;
-use narrows_base::SpecError;
 use narrows_options::words;
 pub use narrows_sim::Registry;
 use std::ffi::OsString;
@@ -77,10 +78,13 @@ pub fn run(registry: Registry) -> ExitCode {
         complain(&e.to_string());
         return ExitCode::from(2);
     }
-    let cli = match words().map(parsed) {
-        Ok(Ok(cli)) => cli,
-        Ok(Err(e)) => return refused(&e),
+    let given = match given_words() {
+        Ok(given) => given,
         Err(e) => return ended(Err(e)),
+    };
+    let cli = match parsed(&given.words) {
+        Ok(cli) => cli,
+        Err(e) => return refused(&e, &given),
     };
     // Without a configuration folder, the user has no links of their own.
     if let Ok(base) = etcetera::choose_base_strategy() {
@@ -109,7 +113,7 @@ pub fn run(registry: Registry) -> ExitCode {
         #[cfg(feature = "full")]
         Some(Command::Man(args)) => about::man(&args),
     };
-    ended(result)
+    ended(result.map_err(|e| given.located(e)))
 }
 
 /// Prints the line of a failure, and returns its code.
@@ -136,17 +140,17 @@ fn command() -> clap::Command {
     ))
 }
 
-fn parsed(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
     command().try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found))
 }
 
 /// The words of the command line, and of the file that it names.
-fn words() -> Result<Vec<OsString>, Failure> {
+fn given_words() -> Result<GivenWords, Failure> {
     let words = command_line::with_negative_values(std::env::args_os());
     #[cfg(feature = "full")]
     return settings::with_file(words, command);
     #[cfg(not(feature = "full"))]
-    Ok(words)
+    Ok(GivenWords { words, settings: Vec::new() })
 }
 
 /// Prints one line on the error stream; line breaks in it are removed.
@@ -155,7 +159,7 @@ fn complain(line: &str) {
 }
 
 /// Handles a result of clap that is not a command: help and version succeed, any other is an error of one line.
-fn refused(e: &clap::Error) -> ExitCode {
+fn refused(e: &clap::Error, given: &GivenWords) -> ExitCode {
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = e.print();
         return ExitCode::SUCCESS;
@@ -165,15 +169,7 @@ fn refused(e: &clap::Error) -> ExitCode {
         complain(&line);
         return ExitCode::from(2);
     }
-    // clap suggests no command for `help NAME`, so do it here.
-    if let (Some(ContextValue::String(name)), None) =
-        (e.get(ContextKind::InvalidSubcommand), e.get(ContextKind::SuggestedSubcommand))
-    {
-        let all = Cli::command();
-        let known: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
-        complain(&SpecError::unknown("command", name, &known).to_string());
-        return ExitCode::from(2);
-    }
-    complain(&words::refusal(e));
+    let explained = mistakes::explained(e, &Cli::command(), &given.words);
+    complain(&explained.unwrap_or_else(|| given.refusal(e)));
     ExitCode::from(2)
 }

@@ -189,6 +189,10 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
             "--config: {file}: clients is missing: a file of keys, or \"all\" for every client"
         )));
     }
+    if a.dir.is_file() {
+        let file = error::shown(&a.dir.display().to_string());
+        return Err(Failure::Input(format!("{file} is a file; serve takes its folder")));
+    }
     catch_signals();
     let config = a.transport.connection()?;
     let mut bounds = KeptPermits::of(a);

@@ -1,11 +1,10 @@
 //! Settings from a file (`--config`): words before those of the command line.
 
-use crate::command_line::with_negative_values;
+use crate::command_line::{FileSetting, GivenWords, with_negative_values};
 use crate::failure::Failure;
 use clap::parser::ValueSource;
 use clap::{Arg, FromArgMatches};
 use narrows_base::SpecError;
-use narrows_options::words::refusal;
 use narrows_peers::Error;
 use narrows_peers::settings::{self, Setting};
 use std::ffi::OsString;
@@ -23,28 +22,30 @@ static DEFINITION: OnceLock<Definition> = OnceLock::new();
 ///
 /// # Errors
 /// The file cannot be read, is invalid, or has a key that the subcommand does not have.
-pub fn with_file(words: Vec<OsString>, definition: Definition) -> Result<Vec<OsString>, Failure> {
+pub fn with_file(mut words: Vec<OsString>, definition: Definition) -> Result<GivenWords, Failure> {
     let _ = DEFINITION.set(definition);
-    with_read(words, definition, settings::load)
+    let settings = insert_read(&mut words, definition, settings::load)?;
+    Ok(GivenWords { words, settings })
 }
 
-fn with_read(
-    mut words: Vec<OsString>,
+fn insert_read(
+    words: &mut Vec<OsString>,
     definition: Definition,
     read: fn(&Path) -> Result<Vec<Setting>, Error>,
-) -> Result<Vec<OsString>, Failure> {
+) -> Result<Vec<FileSetting>, Failure> {
+    let mut settings = Vec::new();
     if !words.iter().any(|word| word.to_string_lossy().starts_with("--config")) {
-        return Ok(words);
+        return Ok(settings);
     }
     let mut command = &mut definition().ignore_errors(true);
     // A request for help needs no file.
-    let Ok(mut given) = command.try_get_matches_from_mut(&words) else { return Ok(words) };
+    let Ok(mut given) = command.try_get_matches_from_mut(words.iter()) else { return Ok(settings) };
     let mut place = 1;
     while let Some((name, inner)) = given.remove_subcommand() {
-        let Some(inner_command) = command.find_subcommand_mut(&name) else { return Ok(words) };
+        let Some(inner_command) = command.find_subcommand_mut(&name) else { return Ok(settings) };
         (command, given, place) = (inner_command, inner, place + 1);
     }
-    let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else { return Ok(words) };
+    let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else { return Ok(settings) };
     let is_setting = |a: &&Arg| {
         !a.is_hide_set() && !a.is_last_set() && !["config", "help"].contains(&a.get_id().as_str())
     };
@@ -62,6 +63,11 @@ fn with_read(
         if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
+        settings.push(FileSetting {
+            argument: arg.to_string(),
+            option: format!("--{}", setting.key),
+            place: format!("--config: {}: line {}", file.display(), setting.line),
+        });
         of_file.extend(setting.values.into_iter().map(|value| match (arg.get_long(), value) {
             (None, value) => value.unwrap_or_default().into(),
             (Some(flag), None) => OsString::from(format!("--{flag}")),
@@ -69,7 +75,7 @@ fn with_read(
         }));
     }
     words.splice(place..place, of_file);
-    Ok(words)
+    Ok(settings)
 }
 
 /// The arguments of this command, with the settings that its file has now.
@@ -77,13 +83,14 @@ fn with_read(
 /// # Errors
 /// As [`with_file`], or an invalid setting.
 pub fn again<T: FromArgMatches>() -> Result<T, Failure> {
-    let refused = |e: clap::Error| Failure::Input(refusal(&e));
     let Some(definition) = DEFINITION.get() else {
         return Err(Failure::Input("the command line is not known yet".into()));
     };
-    let words = with_negative_values(std::env::args_os());
-    let words = with_read(words, *definition, settings::reload)?;
-    let mut found = definition().try_get_matches_from(words).map_err(refused)?;
+    let mut words = with_negative_values(std::env::args_os());
+    let settings = insert_read(&mut words, *definition, settings::reload)?;
+    let given = GivenWords { words, settings };
+    let refused = |e: clap::Error| Failure::Input(given.refusal(&e));
+    let mut found = definition().try_get_matches_from(&given.words).map_err(refused)?;
     while let Some((_, inner)) = found.remove_subcommand() {
         found = inner;
     }
@@ -135,7 +142,7 @@ mod tests {
         let line = format!("narrows link --config {} --back dsl -- sh", file.path().display());
         let found = with_file(words(&line), crate::command).unwrap();
         let rest = format!("narrows link --json geo --seed=7 {}", &line["narrows link ".len()..]);
-        assert_eq!(found, words(&rest));
+        assert_eq!(found.words, words(&rest));
         std::fs::write(file.path(), "seed = 7\nlnik = 'geo'\n").unwrap();
         let error = with_file(words(&line), crate::command).unwrap_err();
         let error = error.line();
@@ -145,6 +152,6 @@ mod tests {
         assert!(matches!(&error, Failure::Input(line) if line.contains("no such file")));
         // The program's own --config is none of ours.
         let line = words("narrows link geo -- program --config absent.toml");
-        assert_eq!(with_file(line.clone(), crate::command).unwrap(), line);
+        assert_eq!(with_file(line.clone(), crate::command).unwrap().words, line);
     }
 }

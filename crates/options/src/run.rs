@@ -6,8 +6,8 @@ use clap::Args;
 use narrows_base::SpecError;
 use narrows_lab::collect::OutcomeMetadata;
 use narrows_lab::recommendation::Aim;
-use narrows_scenario::{Plan, Scenario, scenario_file};
-use std::path::PathBuf;
+use narrows_scenario::{BottleneckLink, Plan, Scenario, scenario_file};
+use std::path::{Path, PathBuf};
 
 /// A scenario, and the number of its runs.
 #[derive(Args, Clone, Debug)]
@@ -28,13 +28,24 @@ pub struct Run {
     pub timeline: TimelineOptions,
 }
 
+/// The error of a scenario's file, or of a link in its place, which this command takes.
+pub(crate) fn link_for_file(command: &str, file: &Path, e: SpecError) -> SpecError {
+    match file.to_str().filter(|_| !file.exists()) {
+        Some(link) if BottleneckLink::parse(link, Path::new("")).is_ok() => SpecError::new(
+            format!("'{link}' is a link, not a scenario's file: narrows {command} --link {link}"),
+        ),
+        _ => e,
+    }
+}
+
 impl Run {
     /// The file's scenario, with the options in place of the file's values.
     ///
     /// # Errors
     /// One line with the file, its line, the fault and the permitted values.
     pub fn load(&self) -> Result<Scenario, SpecError> {
-        self.with(scenario_file::load(&self.scenario)?)
+        let scenario = scenario_file::load(&self.scenario);
+        self.with(scenario.map_err(|e| link_for_file("compare", &self.scenario, e))?)
     }
 
     /// The scenario, with the options in place of its values.

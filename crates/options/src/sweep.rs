@@ -1,5 +1,6 @@
 //! Options of `sweep`.
 
+use crate::run::link_for_file;
 use crate::values::{flows, packet, preset, seed, seeds, time};
 use crate::{RARE, TimelineOptions};
 use clap::Args;
@@ -77,7 +78,7 @@ impl Sweep {
     /// A scenario file that cannot be read.
     pub fn base(&self) -> Result<Base, SpecError> {
         if let Some(path) = &self.scenario {
-            return Base::load(path);
+            return Base::load(path).map_err(|e| link_for_file("sweep", path, e));
         }
         let link = self.link.clone().unwrap_or_else(|| links::DEFAULT.into());
         let preset = self.preset.unwrap_or(Preset::Linux);

@@ -1,6 +1,8 @@
 //! Options as words of a command line: parsed without a command, quoted for a shell, with errors in one line.
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command};
+use narrows_base::spec::nearest;
 
 /// Parses pairs of name and value as the command parses `--NAME VALUE`; a pair without a name is the command's
 /// argument.
@@ -44,10 +46,17 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Clap's error message in one line.
+/// Clap's error message in one line. An option is suggested only if it is near: clap would take `--loss` for `--flows`.
 pub fn refusal(e: &clap::Error) -> String {
     let text = e.to_string();
     let body = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let is_far = match (e.get(ContextKind::InvalidArg), e.get(ContextKind::SuggestedArg)) {
+        (Some(ContextValue::String(given)), Some(ContextValue::String(suggested))) => {
+            nearest(given.trim_matches('-'), &[suggested.trim_matches('-')]).is_none()
+        }
+        _ => false,
+    };
+    let body = if is_far { body.split("\n\n  tip:").next().unwrap_or(body) } else { body };
     let body = body.split("\n\nFor more information").next().unwrap_or(body);
     let body = body.strip_prefix("error: ").unwrap_or(body);
     // Missing arguments are on lines of their own.
@@ -80,6 +89,10 @@ mod tests {
             let e = read::<Compare>(&pairs(&[wrong])).unwrap_err();
             assert!(e.starts_with(expected) && !e.contains('\n'), "{e}");
         }
+        let e = read::<Compare>(&pairs(&[("flaws", "1%")])).unwrap_err();
+        assert!(e.contains("'--flows'"), "{e}");
+        let e = read::<Compare>(&pairs(&[("loss", "1%")])).unwrap_err();
+        assert_eq!(e, "unexpected argument '--loss' found");
         let e = read::<Sweep>(&pairs(&[("link", "dsl"), ("", "-x.toml")])).unwrap_err();
         assert!(e.contains("cannot be used with"), "{e}");
     }

@@ -64,6 +64,9 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     std::fs::write(home.join("bad.toml"), "seed = 1\n[[flws]]\n").unwrap();
     std::fs::write(home.join("trace"), "1\nx\n").unwrap();
     std::fs::write(home.join("clock"), "1448000000000\n1448000000012\n").unwrap();
+    std::fs::write(home.join("config.toml"), "dir = '.'\nclients = 'all'\nlisten = 'nonsense'\n")
+        .unwrap();
+    std::fs::write(home.join("rates.toml"), "allow = '*:443'\nrate = 'fast'\n").unwrap();
     // `serve` makes its key before it reads its address.
     std::fs::create_dir(home.join("config")).unwrap();
     let before = std::fs::read_dir(home).unwrap().count();
