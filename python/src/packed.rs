@@ -148,8 +148,11 @@ pub fn pack(o: &Outcome) -> Packed {
 pub fn unpack(packed: Packed) -> Outcome {
     let (command, command_line, seed, link, path, duration_s, warmup_s, capacity_bps, ..) = packed;
     let (.., results, recommendation, notes, variables) = packed;
-    let (protocol, command, sentences) = recommendation;
-    let recommendation = Recommendation { protocol, command, sentences };
+    let recommendation = Recommendation {
+        protocol: recommendation.0,
+        command: recommendation.1,
+        sentences: recommendation.2,
+    };
     let variable = |(name, unit, meaning, states): Named| {
         let states: Vec<&'static str> = states.iter().map(|s| kept(s)).collect();
         Variable {

@@ -4,5 +4,6 @@ mod attacks;
 mod bounds;
 mod coverage;
 mod drawn;
+mod judgement;
 mod limits;
 mod questions;
