@@ -13,7 +13,7 @@ pub struct GivenWords {
     pub settings: Vec<FileSetting>,
 }
 
-/// A setting of a file.
+/// A setting of a file, with its line.
 #[derive(Debug)]
 pub struct FileSetting {
     /// The argument, as clap's errors name it: `--rate <RATE>`.

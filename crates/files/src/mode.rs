@@ -89,7 +89,7 @@ fn builder(mode: Option<Mode>) -> DirBuilder {
     builder
 }
 
-/// Sets a file's mode. Some file systems have none.
+/// Sets a file's mode. Not all file systems have modes.
 pub(crate) fn set(file: &File, mode: u32) {
     #[cfg(unix)]
     {

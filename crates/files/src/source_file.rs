@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Most bytes of a file that says it has none.
+/// Maximum length of a file whose stated size is zero.
 const MAX_COUNTED: u64 = 64 << 20;
 /// Bytes read at a time while they are counted.
 const STEP: usize = 64 * 1024;
@@ -27,12 +27,12 @@ struct SourceStamp {
 
 /// Where the bytes come from.
 #[derive(Debug)]
-enum Content {
+enum SourceContent {
     /// They have been read: all, and the position in them.
     Read(io::Cursor<Vec<u8>>),
     /// They are read as they are sent.
     File,
-    /// The same, of a file that says it has none.
+    /// The same, of a file with a stated size of zero.
     Counted,
 }
 
@@ -42,7 +42,7 @@ pub struct SourceFile {
     file: File,
     before: SourceStamp,
     size: u64,
-    content: Content,
+    content: SourceContent,
     mode: Mode,
     what: String,
 }
@@ -60,7 +60,7 @@ impl SourceFile {
             file,
             before,
             size: before.size,
-            content: Content::File,
+            content: SourceContent::File,
             mode: Mode::of(&about),
             what: what.to_string(),
         };
@@ -87,7 +87,7 @@ impl SourceFile {
 
     /// The file, if hashes of its beginning may be cached.
     pub fn cacheable(&mut self) -> Option<&mut File> {
-        matches!(self.content, Content::File).then_some(&mut self.file)
+        matches!(self.content, SourceContent::File).then_some(&mut self.file)
     }
 
     /// Goes back to the first byte.
@@ -96,8 +96,8 @@ impl SourceFile {
     /// The disk's.
     pub fn rewind(&mut self) -> Result<(), Error> {
         match &mut self.content {
-            Content::Read(bytes) => bytes.set_position(0),
-            Content::File | Content::Counted => {
+            SourceContent::Read(bytes) => bytes.set_position(0),
+            SourceContent::File | SourceContent::Counted => {
                 self.file.seek(SeekFrom::Start(0)).map_err(|e| Error::file(&self.what, &e))?;
             }
         }
@@ -110,12 +110,12 @@ impl SourceFile {
     /// The file has become shorter, was overwritten, or has fewer bytes than it says.
     pub fn check(&self, read: u64) -> Result<(), Error> {
         let why = match self.content {
-            Content::Read(_) => return Ok(()),
-            Content::Counted if read < self.size => {
+            SourceContent::Read(_) => return Ok(()),
+            SourceContent::Counted if read < self.size => {
                 "has another length each time it is read".into()
             }
-            Content::Counted => return Ok(()),
-            Content::File => match self.change()? {
+            SourceContent::Counted => return Ok(()),
+            SourceContent::File => match self.change()? {
                 Some(change) => return Err(change),
                 None if read < self.size => format!("has {read} bytes and says {}", self.size),
                 None => return Ok(()),
@@ -146,14 +146,14 @@ impl SourceFile {
         Ok(SourceStamp { size: about.len(), modified: about.modified().ok() })
     }
 
-    /// Reads a small file, or counts the bytes of one that says it has none.
+    /// Reads a small file, or counts the bytes of a file with a stated size of zero.
     fn read_ahead(&mut self) -> Result<(), Error> {
         let most = if self.size == 0 { UNASKED + 1 } else { self.size };
         let mut bytes = Vec::new();
         let read = (&self.file).take(most).read_to_end(&mut bytes);
         read.map_err(|e| Error::file(&self.what, &e))?;
         if bytes.len() as u64 > UNASKED {
-            self.content = Content::Counted;
+            self.content = SourceContent::Counted;
             return self.count(bytes.len() as u64);
         }
         if self.size > 0
@@ -162,7 +162,7 @@ impl SourceFile {
             return Err(change);
         }
         self.size = bytes.len() as u64;
-        self.content = Content::Read(io::Cursor::new(bytes));
+        self.content = SourceContent::Read(io::Cursor::new(bytes));
         Ok(())
     }
 
@@ -189,8 +189,8 @@ impl SourceFile {
 impl Read for SourceFile {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         match &mut self.content {
-            Content::Read(bytes) => bytes.read(to),
-            Content::File | Content::Counted => self.file.read(to),
+            SourceContent::Read(bytes) => bytes.read(to),
+            SourceContent::File | SourceContent::Counted => self.file.read(to),
         }
     }
 }

@@ -205,7 +205,7 @@ fn files_with_false_sizes_arrive_with_their_content() {
     let here = tempfile::tempdir().unwrap();
     let server = Memory::new(there.path(), puts());
     let mut names = vec!["proc/version", "sys/devices/system/cpu/possible"];
-    // A long one, whose bytes are counted first.
+    // A long file: its bytes are counted first.
     if std::fs::read("/proc/kallsyms").is_ok_and(|bytes| bytes.len() > 1_000_000) {
         names.push("proc/kallsyms");
     }
@@ -243,7 +243,7 @@ fn files_with_false_sizes_arrive_with_their_content() {
     assert_eq!(id, std::fs::read("/proc/sys/kernel/random/boot_id").unwrap());
 }
 
-/// More entries than one frame holds; what was put is listed, got and put again.
+/// More entries than one frame holds: the folder is put, listed, got and put again.
 #[test]
 fn folder_of_many_entries_is_listed_in_parts() {
     let here = tempfile::tempdir().unwrap();

@@ -173,7 +173,7 @@ fn the_kernels_congestion_control_is_chosen_or_named_as_missing() {
     assert!(session(server, Some("a b"), anybody()).is_err());
 }
 
-/// Opens a connection whose static or ephemeral key is zero. Returns the bytes after the server's part of the handshake.
+/// Opens a connection with a static or ephemeral key of zero. Returns the bytes after the server's part of the handshake.
 fn keyless_client(to: SocketAddr, weak: WeakKey) -> Vec<u8> {
     let clear = [&b"NRWT"[..], &[1, Suite::Aes256Gcm.code()]].concat();
     let mut state = keyless::builder(Suite::Aes256Gcm, &clear, weak, [0; 32])

@@ -204,7 +204,7 @@ mod tests {
     use crate::measure;
 
     /// The distribution of a measure over seeds: its name, its mean, and a draw from two uniform numbers.
-    struct Distribution {
+    struct DrawnDistribution {
         name: &'static str,
         mean: f64,
         draw: fn(f64, f64) -> f64,
@@ -215,17 +215,17 @@ mod tests {
     }
 
     /// Symmetric; with a long tail to the right; two states; a few values far from the others.
-    const DISTRIBUTIONS: [Distribution; 6] = [
-        Distribution { name: "uniform", mean: 0.5, draw: |a, _| a },
-        Distribution { name: "normal", mean: 0.0, draw: normal },
-        Distribution { name: "exponential", mean: 1.0, draw: |a, _| -(1.0 - a).ln() },
-        Distribution { name: "log-normal", mean: 1.648_721, draw: |a, b| normal(a, b).exp() },
-        Distribution {
+    const DISTRIBUTIONS: [DrawnDistribution; 6] = [
+        DrawnDistribution { name: "uniform", mean: 0.5, draw: |a, _| a },
+        DrawnDistribution { name: "normal", mean: 0.0, draw: normal },
+        DrawnDistribution { name: "exponential", mean: 1.0, draw: |a, _| -(1.0 - a).ln() },
+        DrawnDistribution { name: "log-normal", mean: 1.648_721, draw: |a, b| normal(a, b).exp() },
+        DrawnDistribution {
             name: "two states",
             mean: 0.3,
             draw: |a, b| if b < 0.3 { 1.0 + 0.1 * a } else { -0.1 * a * 3.0 / 7.0 },
         },
-        Distribution {
+        DrawnDistribution {
             name: "one in ten",
             mean: 0.1,
             draw: |a, b| if b < 0.1 { 0.5 + a } else { 0.01 * (a - 0.5) },
@@ -233,13 +233,13 @@ mod tests {
     ];
 
     /// Coverage by Student's t and by these intervals, and their half-width at most, in standard errors.
-    struct Coverage {
+    struct IntervalCoverage {
         student: f64,
         ours: f64,
         widest: f64,
     }
 
-    fn coverage(n: usize, of: &Distribution) -> Coverage {
+    fn coverage(n: usize, of: &DrawnDistribution) -> IntervalCoverage {
         const SAMPLES: usize = 400;
         let resamples = Resamples::of(n);
         let mut stream = RandomKey::from_seed(3).named("coverage").stream();
@@ -259,7 +259,7 @@ mod tests {
             widest = widest.max(e.half().unwrap_or(0.0) / error);
         }
         let share = |count: usize| count as f64 / SAMPLES as f64;
-        Coverage { student: share(student), ours: share(ours), widest }
+        IntervalCoverage { student: share(student), ours: share(ours), widest }
     }
 
     /// `cargo test -p narrows-lab --lib interval_coverage -- --nocapture` prints the table of docs/scenarios.md.

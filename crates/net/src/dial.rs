@@ -65,7 +65,7 @@ pub fn ordered(
 /// An address to which no connection was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedAddress<E> {
-    /// The address.
+    /// The address of the failed attempt.
     pub address: SocketAddr,
     /// The reason.
     pub cause: E,
@@ -74,7 +74,7 @@ pub struct FailedAddress<E> {
 /// The result of the attempt that completed first.
 #[derive(Debug)]
 pub struct DialledAddress<T, E> {
-    /// Its address.
+    /// The address that this attempt reached.
     pub address: SocketAddr,
     /// Its result.
     pub value: T,
@@ -122,14 +122,14 @@ pub fn tcp_brief(e: &io::Error) -> String {
 }
 
 /// The beginnings of attempts.
-struct Schedule<'a> {
+struct AttemptSchedule<'a> {
     waiting: std::slice::Iter<'a, SocketAddr>,
     due: Instant,
 }
 
-impl<'a> Schedule<'a> {
-    fn new(addresses: &'a [SocketAddr]) -> Schedule<'a> {
-        Schedule { waiting: addresses.iter(), due: Instant::now() }
+impl<'a> AttemptSchedule<'a> {
+    fn new(addresses: &'a [SocketAddr]) -> AttemptSchedule<'a> {
+        AttemptSchedule { waiting: addresses.iter(), due: Instant::now() }
     }
 
     /// The address of an attempt that begins now.
@@ -167,7 +167,7 @@ where
     A: Future<Output = Result<T, E>>,
     P: Future<Output = ()>,
 {
-    let mut schedule = Schedule::new(addresses);
+    let mut schedule = AttemptSchedule::new(addresses);
     let mut running: Vec<(SocketAddr, Pin<Box<A>>)> = Vec::new();
     let mut failed = Vec::new();
     let mut pause: Option<Pin<Box<P>>> = None;

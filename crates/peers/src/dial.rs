@@ -62,9 +62,9 @@ pub struct Dial {
 
 /// A connection, and the attempts that led to it.
 pub struct DialledPeer {
-    /// The connection.
+    /// The connection after its handshake.
     pub connection: Connection,
-    /// Its endpoint.
+    /// The endpoint, which has this connection only.
     pub endpoint: Endpoint,
     /// The peer's address.
     pub address: SocketAddr,

@@ -4,7 +4,7 @@ use crate::client::{FarConnection, NotOpened, Tunnel, answered};
 use crate::flow::{Back, LocalProgram, UdpFlow, UdpFlows};
 use crate::forward::Forward;
 use crate::parts::MAX_DATAGRAM;
-use crate::places::{Activity, NO_NETWORK, PlaceLimits, Places, RareLine};
+use crate::places::{GivenPlaces, HolderActivity, NO_NETWORK, PlaceLimits, RareLine};
 use crate::request::TunnelRequest;
 use narrows_net::{ReceiveStream, SendStream};
 use narrows_peers::{Error, ErrorKind};
@@ -38,7 +38,7 @@ pub struct SocketFlows {
     tunnel: Arc<Tunnel>,
     socket: Arc<UdpSocket>,
     flows: HashMap<(SocketAddr, TunnelRequest), Sender<Vec<u8>>>,
-    places: Arc<Places>,
+    places: Arc<GivenPlaces>,
     limits: PlaceLimits,
     displaced: RareLine,
 }
@@ -101,7 +101,7 @@ async fn carry(
     tunnel: &Tunnel,
     request: &TunnelRequest,
     first: &[u8],
-    activity: &Arc<Activity>,
+    activity: &Arc<HolderActivity>,
     back: LocalProgram,
     mut waiting: Receiver<Vec<u8>>,
 ) -> Result<(), NotOpened> {
@@ -141,7 +141,7 @@ async fn open(
     link: &FarConnection,
     request: &TunnelRequest,
     opening: &[u8],
-    activity: &Arc<Activity>,
+    activity: &Arc<HolderActivity>,
     back: &Arc<Back>,
 ) -> Result<Opened, NotOpened> {
     let (send, mut receive) = link.ask(request, opening).await?;

@@ -9,7 +9,7 @@
 
 use crate::limits::ClientUsage;
 use crate::parts::{MAX_DATAGRAM, PartialDatagrams, split};
-use crate::places::Activity;
+use crate::places::HolderActivity;
 use narrows_base::Duration;
 use narrows_net::{Connection, Error};
 use narrows_peers::rate_cap::RateCap;
@@ -67,7 +67,7 @@ pub struct UdpFlows<T> {
 
 struct FlowEntry<T> {
     what: Arc<T>,
-    activity: Arc<Activity>,
+    activity: Arc<HolderActivity>,
 }
 
 impl<T> Default for UdpFlows<T> {
@@ -79,7 +79,7 @@ impl<T> Default for UdpFlows<T> {
 /// A flow. It ends when this is dropped.
 pub struct UdpFlow<T> {
     flows: Arc<UdpFlows<T>>,
-    activity: Arc<Activity>,
+    activity: Arc<HolderActivity>,
     number: u32,
     /// Number of the next datagram that is sent in parts.
     next: AtomicU16,
@@ -96,7 +96,7 @@ impl<T> UdpFlows<T> {
         flows: &Arc<UdpFlows<T>>,
         stream: u64,
         what: Arc<T>,
-        activity: Arc<Activity>,
+        activity: Arc<HolderActivity>,
     ) -> Option<UdpFlow<T>> {
         activity.used();
         let number = u32::try_from(stream / 4).ok().filter(|number| number & PART == 0)?;

@@ -3,7 +3,7 @@
 use crate::client::{FarConnection, NotOpened, Stream, Tunnel, answered};
 use crate::listen::accept;
 use crate::pipe;
-use crate::places::{NO_NETWORK, Place, PlaceLimits, Places};
+use crate::places::{GivenPlaces, NO_NETWORK, Place, PlaceLimits};
 use crate::request::{Refusal, TunnelRequest};
 use narrows_peers::error::shown;
 use narrows_peers::rate_cap::RateCap;
@@ -93,7 +93,7 @@ impl FromStr for Forward {
 /// Forwards all connections of a port to its target. If the far side permits no more, the oldest silent one gives way.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
     let request = forward.request();
-    let places = Arc::<Places>::default();
+    let places = Arc::<GivenPlaces>::default();
     loop {
         let (tcp, _) = accept(&listener).await;
         let Some(place) = places.take(NO_NETWORK, PlaceLimits::new(usize::MAX)) else { continue };

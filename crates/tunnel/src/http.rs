@@ -12,7 +12,7 @@ use crate::listen::accept;
 use crate::pipe;
 use crate::request::{RESET, Refusal, TunnelRequest};
 use http::{Method, StatusCode, Uri};
-use message::{AnswerHead, BodyEnd, MAX_HEAD, RequestHead};
+use message::{AnswerHead, BodyEnd, HttpRequestHead, MAX_HEAD};
 use narrows_net::openings::{Opening, Openings};
 use narrows_net::{ReceiveStream, SendStream};
 
@@ -134,7 +134,7 @@ async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, opening: Opening) {
     let next = loop {
         let reading = timeout(
             HEAD_TIMEOUT,
-            head::read_slowly(&mut tcp, &mut bytes, MAX_HEAD, RequestHead::read),
+            head::read_slowly(&mut tcp, &mut bytes, MAX_HEAD, HttpRequestHead::read),
         );
         let read = match opening.take() {
             // The place may go to another connection before the first request.
@@ -185,7 +185,7 @@ async fn answer(
     tunnel: &Tunnel,
     tcp: &mut TcpStream,
     bytes: &mut Vec<u8>,
-    request: RequestHead,
+    request: HttpRequestHead,
 ) -> Next {
     let method = request.method.parse::<Method>().ok();
     let asked = method.zip(request.target.parse::<Uri>().ok());
@@ -220,7 +220,7 @@ async fn answer(
 
 /// A request and the stream to its server.
 struct Exchange {
-    request: RequestHead,
+    request: HttpRequestHead,
     body: BodyEnd,
     stream: Stream,
 }
@@ -268,7 +268,7 @@ impl Exchange {
                 std::future::pending().await
             };
             let answer =
-                Answering { request: &request, is_upgrade, is_persistent, is_sent: &is_sent };
+                AnsweringSide { request: &request, is_upgrade, is_persistent, is_sent: &is_sent };
             tokio::select! {
                 answered = answer.pass(&mut receive, &mut write) => answered,
                 () = upload => Answered::Broken,
@@ -314,15 +314,15 @@ enum Answered {
 }
 
 /// The side of an exchange that passes the answer.
-struct Answering<'e> {
-    request: &'e RequestHead,
+struct AnsweringSide<'e> {
+    request: &'e HttpRequestHead,
     is_upgrade: bool,
     is_persistent: bool,
     /// Whether the request's body has been read to its end.
     is_sent: &'e AtomicBool,
 }
 
-impl Answering<'_> {
+impl AnsweringSide<'_> {
     /// Passes interim answers, and the final one.
     async fn pass(&self, receive: &mut ReceiveStream, write: &mut WriteHalf<'_>) -> Answered {
         let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
 //! Limits on a client's open streams, and on the rate of new ones. A client is a key, with all of its connections.
 
 use crate::descriptors::Descriptors;
-use crate::places::{NO_NETWORK, Place, PlaceLimits, Places, RareLine};
+use crate::places::{GivenPlaces, NO_NETWORK, Place, PlaceLimits, RareLine};
 use narrows_base::Rate;
 use narrows_peers::rate_cap::RateCap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ impl OpeningRate {
 pub struct ClientUsage {
     limits: RwLock<ClientLimits>,
     open: AtomicUsize,
-    flows: Arc<Places>,
+    flows: Arc<GivenPlaces>,
     /// Flows that gave way to newer ones.
     pub(crate) displaced: RareLine,
     reverse: AtomicUsize,

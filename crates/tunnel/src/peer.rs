@@ -8,7 +8,7 @@ use crate::learning;
 use crate::limits::ClientUsage;
 use crate::permissions::Permissions;
 use crate::pipe;
-use crate::places::Activity;
+use crate::places::HolderActivity;
 use crate::request::{HEAD, Refusal, RequestKind, TunnelRequest};
 use crate::reverse::far;
 use crate::shared::TunnelShared;
@@ -182,7 +182,7 @@ async fn tcp(
             forbidden(&mut changes, request, at).await;
             peer.log(true, &format!("{what}: {FORBIDDEN}"));
         };
-        let activity = Activity::default();
+        let activity = HolderActivity::default();
         pipe::run_until(tcp, (send, receive), &peer.client.cap, &activity, forbidden).await;
     }
 }

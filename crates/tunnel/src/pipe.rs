@@ -2,7 +2,7 @@
 //!
 //! If a TCP connection breaks, its stream is reset, and vice versa, so that truncated data never looks complete.
 
-use crate::places::Activity;
+use crate::places::HolderActivity;
 use crate::request::{RESET, Refusal};
 use narrows_net::{Error as NetError, ReceiveStream, SendStream};
 use narrows_peers::rate_cap::RateCap;
@@ -102,7 +102,7 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, Pipe
 
 /// Copies bytes until both directions have ended.
 pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> PipeEnd {
-    let activity = Activity::default();
+    let activity = HolderActivity::default();
     run_until(tcp, stream, &RateCap::new(None), &activity, std::future::pending()).await
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn run_until(
     mut tcp: TcpStream,
     (mut send, mut receive): (SendStream, ReceiveStream),
     cap: &RateCap,
-    activity: &Activity,
+    activity: &HolderActivity,
     forbidden: impl Future<Output = ()>,
 ) -> PipeEnd {
     let (read, write) = tcp.split();
@@ -150,7 +150,7 @@ async fn upward(
     tcp: ReadHalf<'_>,
     send: &mut SendStream,
     cap: &RateCap,
-    activity: &Activity,
+    activity: &HolderActivity,
 ) -> Result<(), PipeEnd> {
     let mut precedence = Precedence::new(Instant::now());
     loop {
@@ -180,7 +180,7 @@ async fn downward(
     mut tcp: WriteHalf<'_>,
     receive: &mut ReceiveStream,
     cap: &RateCap,
-    activity: &Activity,
+    activity: &HolderActivity,
 ) -> Result<(), PipeEnd> {
     while let Some(piece) = receive.receive_chunk(cap.piece().min(PIECE)).await? {
         pass(cap, piece.len()).await;

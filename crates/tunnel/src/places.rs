@@ -15,7 +15,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Activity of a flow or connection.
 #[derive(Debug)]
-pub(crate) struct Activity(Mutex<LastActivity>);
+pub(crate) struct HolderActivity(Mutex<LastActivity>);
 
 /// Orders holders: the first gives way first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -24,13 +24,13 @@ struct LastActivity {
     at: Instant,
 }
 
-impl Default for Activity {
-    fn default() -> Activity {
-        Activity(Mutex::new(LastActivity { has_sent: false, at: Instant::now() }))
+impl Default for HolderActivity {
+    fn default() -> HolderActivity {
+        HolderActivity(Mutex::new(LastActivity { has_sent: false, at: Instant::now() }))
     }
 }
 
-impl Activity {
+impl HolderActivity {
     /// Records bytes in either direction.
     pub fn used(&self) {
         lock(&self.0).at = Instant::now();
@@ -76,7 +76,7 @@ impl PlaceLimits {
 
 /// Places, and the holders that have one.
 #[derive(Default, Debug)]
-pub(crate) struct Places(Mutex<PlacesState>);
+pub(crate) struct GivenPlaces(Mutex<PlacesState>);
 
 #[derive(Default, Debug)]
 struct PlacesState {
@@ -87,7 +87,7 @@ struct PlacesState {
 #[derive(Debug)]
 struct PlaceHolder {
     network: IpAddr,
-    activity: Arc<Activity>,
+    activity: Arc<HolderActivity>,
     given_up: Arc<Notify>,
 }
 
@@ -114,10 +114,10 @@ impl PlacesState {
     }
 }
 
-impl Places {
+impl GivenPlaces {
     /// Takes a place for a flow, or for a connection from this address; `None` if there are no places at all. The
     /// caller must end each flow or connection whose place [is given up](Place::given_up).
-    pub fn take(self: &Arc<Places>, from: IpAddr, limits: PlaceLimits) -> Option<Place> {
+    pub fn take(self: &Arc<GivenPlaces>, from: IpAddr, limits: PlaceLimits) -> Option<Place> {
         if limits.all == 0 {
             return None;
         }
@@ -133,7 +133,7 @@ impl Places {
             state.displace(largest);
         }
         let displaced = before - state.held.len();
-        let activity = Arc::<Activity>::default();
+        let activity = Arc::<HolderActivity>::default();
         let given_up = Arc::new(Notify::new());
         let number = state.next;
         state.next += 1;
@@ -147,10 +147,10 @@ impl Places {
 /// A place. Dropping it frees it.
 #[derive(Debug)]
 pub(crate) struct Place {
-    places: Arc<Places>,
+    places: Arc<GivenPlaces>,
     number: u64,
     /// Activity of the holder, which updates it.
-    pub activity: Arc<Activity>,
+    pub activity: Arc<HolderActivity>,
     given_up: Arc<Notify>,
     /// Number of holders that gave way to this one.
     pub displaced: usize,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn silent_holders_give_way_first_then_the_longest_idle() {
-        let places = Arc::new(Places::default());
+        let places = Arc::new(GivenPlaces::default());
         let limits = PlaceLimits { all: 8, of_network: 4 };
         let take = |text: &str| places.take(address(text), limits).unwrap();
         let mut all: Vec<_> = (0..4).map(|n| take(&format!("192.0.2.{n}"))).collect();
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn networks_with_most_places_give_way_to_others() {
-        let places = Arc::new(Places::default());
+        let places = Arc::new(GivenPlaces::default());
         let limits = PlaceLimits { all: 8, of_network: 4 };
         let take = |text: &str| places.take(address(text), limits).unwrap();
         let own = take("203.0.113.1");
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn holders_that_have_sent_keep_their_places() {
-        let places = Arc::new(Places::default());
+        let places = Arc::new(GivenPlaces::default());
         let limits = PlaceLimits::new(usize::MAX);
         let all: Vec<_> = (0..4).map(|_| places.take(NO_NETWORK, limits).unwrap()).collect();
         all[0].activity.sent();

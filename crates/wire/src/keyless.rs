@@ -118,7 +118,7 @@ impl KeylessClient {
         Some(KeylessClient { state, start })
     }
 
-    /// The START.
+    /// The client's first packet for this cookie.
     pub fn start(&self) -> &[u8] {
         &self.start
     }

@@ -91,7 +91,7 @@ pub(super) fn read_listing(
     Ok(Listing { entries, folder: end.folder, hidden, left_out, mode: end.mode })
 }
 
-/// The end of a listing.
+/// The end of a listing, with its counts.
 pub(super) struct ListingEnd {
     folder: bool,
     hidden: u64,

@@ -43,7 +43,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Adds a folder, whose permissions are set later.
+    /// Adds a folder; its permissions are set later.
     pub fn push_folder(&mut self, path: CleanPath) {
         self.folders.push(WalkedFolder { path, mode: None });
     }

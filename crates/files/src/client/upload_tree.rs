@@ -142,7 +142,7 @@ impl UploadTree {
             let found = found.map_err(failed)?;
             match entry::read(&inside, &found) {
                 Ok(Some(found)) => {
-                    // As much as `get` counts for it: what can be put can be got.
+                    // As much as `get` counts for it, so that it can be got, too.
                     room.take(found.name.len())?;
                     room.take(folder.as_str().len())?;
                     entries.push(found);

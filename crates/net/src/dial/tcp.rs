@@ -1,6 +1,6 @@
 //! The kernel's TCP without a runtime.
 
-use super::{DialFailure, DialledAddress, FailedAddress, Schedule};
+use super::{AttemptSchedule, DialFailure, DialledAddress, FailedAddress};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -29,7 +29,7 @@ pub fn tcp(
     patience: Duration,
     is_stopped: impl Fn() -> bool,
 ) -> Result<DialledAddress<TcpStream, io::Error>, DialFailure<io::Error>> {
-    let mut schedule = Schedule::new(addresses);
+    let mut schedule = AttemptSchedule::new(addresses);
     let mut running: Vec<Attempt> = Vec::new();
     let mut failed = Vec::new();
     loop {

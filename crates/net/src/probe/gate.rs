@@ -18,11 +18,11 @@ pub struct ProbeGate {
 
 #[derive(Default)]
 struct GatePlaces {
-    held: Vec<HeldPlace>,
+    held: Vec<ProbePlace>,
     next: u64,
 }
 
-struct HeldPlace {
+struct ProbePlace {
     number: u64,
     network: IpAddr,
     is_over: IsOver,
@@ -48,7 +48,7 @@ impl ProbeGate {
         let network = network(client);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = places.held.len() >= MAX_PROBES;
-        let is_in_the_way = |place: &HeldPlace| is_full || place.network == network;
+        let is_in_the_way = |place: &ProbePlace| is_full || place.network == network;
         places.held.retain(|place| !(is_in_the_way(place) && (place.is_over)()));
         if places.held.iter().any(|place| place.network == network) {
             return Err(
@@ -62,7 +62,7 @@ impl ProbeGate {
         }
         let number = places.next;
         places.next += 1;
-        places.held.push(HeldPlace { number, network, is_over });
+        places.held.push(ProbePlace { number, network, is_over });
         Ok(GatePermit { gate: self.clone(), number })
     }
 }

@@ -32,11 +32,11 @@ impl From<httparse::Error> for BadMessage {
 
 /// The fields of a message, in their order and case.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Fields(Vec<(String, Vec<u8>)>);
+pub(super) struct HeadFields(Vec<(String, Vec<u8>)>);
 
-impl Fields {
-    fn read(headers: &[Header<'_>]) -> Fields {
-        Fields(headers.iter().map(|field| (field.name.into(), field.value.into())).collect())
+impl HeadFields {
+    fn read(headers: &[Header<'_>]) -> HeadFields {
+        HeadFields(headers.iter().map(|field| (field.name.into(), field.value.into())).collect())
     }
 
     pub fn add(&mut self, name: &str, value: &str) {
@@ -95,28 +95,28 @@ impl Fields {
     }
 }
 
-/// The head of a request.
+/// Method, target and fields of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct RequestHead {
+pub(super) struct HttpRequestHead {
     pub method: String,
     /// The target as it was sent.
     pub target: String,
     /// Whether the version is 1.0.
     pub is_old: bool,
-    pub fields: Fields,
+    pub fields: HeadFields,
 }
 
-impl RequestHead {
+impl HttpRequestHead {
     /// Reads a head: its length and content; `None` if more bytes are needed.
-    pub fn read(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, BadMessage> {
+    pub fn read(bytes: &[u8]) -> Result<Option<(usize, HttpRequestHead)>, BadMessage> {
         let mut fields = [EMPTY_HEADER; MAX_FIELDS];
         let mut request = httparse::Request::new(&mut fields);
         let Status::Complete(length) = request.parse(bytes)? else { return Ok(None) };
-        let head = RequestHead {
+        let head = HttpRequestHead {
             method: request.method.ok_or(BadMessage)?.into(),
             target: request.path.ok_or(BadMessage)?.into(),
             is_old: request.version == Some(0),
-            fields: Fields::read(request.headers),
+            fields: HeadFields::read(request.headers),
         };
         Ok(Some((length, head)))
     }
@@ -174,12 +174,12 @@ impl RequestHead {
     }
 }
 
-/// The head of an answer.
+/// Status and fields of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct AnswerHead {
     pub status: StatusCode,
     reason: String,
-    pub fields: Fields,
+    pub fields: HeadFields,
 }
 
 impl AnswerHead {
@@ -192,7 +192,7 @@ impl AnswerHead {
         let head = AnswerHead {
             status: StatusCode::from_u16(status).map_err(|_| BadMessage)?,
             reason: answer.reason.unwrap_or_default().into(),
-            fields: Fields::read(answer.headers),
+            fields: HeadFields::read(answer.headers),
         };
         Ok(Some((length, head)))
     }

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn request(text: &str) -> RequestHead {
-    RequestHead::read(text.as_bytes()).unwrap().unwrap().1
+fn request(text: &str) -> HttpRequestHead {
+    HttpRequestHead::read(text.as_bytes()).unwrap().unwrap().1
 }
 
 fn forwarded(text: &str) -> String {
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300), piece in 1usize..50) {
         let _ = lengths(&bytes, piece);
-        let _ = RequestHead::read(&bytes).map(|read| read.map(|(_, mut head)| head.forward()));
+        let _ = HttpRequestHead::read(&bytes).map(|read| read.map(|(_, mut head)| head.forward()));
         let _ = AnswerHead::read(&bytes).map(|read| read.map(|(_, mut head)| head.body("GET")));
     }
 }

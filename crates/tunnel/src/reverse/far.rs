@@ -7,7 +7,7 @@ use crate::limits::OpeningRate;
 use crate::listen::accept;
 use crate::permissions::Permissions;
 use crate::pipe;
-use crate::places::{Place, PlaceLimits, Places};
+use crate::places::{GivenPlaces, Place, PlaceLimits};
 use crate::request::{Refusal, TunnelRequest};
 use narrows_base::text::shown;
 use narrows_net::{ReceiveStream, SendStream};
@@ -82,7 +82,7 @@ pub(crate) async fn listen(
         return;
     }
     let serve = async {
-        let places = Arc::<Places>::default();
+        let places = Arc::<GivenPlaces>::default();
         let openings = OpeningRate::new(peer.client.limits().openings);
         loop {
             let (tcp, from) = accept(&listener).await;

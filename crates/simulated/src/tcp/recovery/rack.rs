@@ -45,7 +45,7 @@ pub(super) struct Rack {
 
 /// What turned out spurious.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Undo {
+enum UndoneReduction {
     None,
     /// The reduction. Segments that are marked lost stay so.
     Window,
@@ -136,13 +136,13 @@ impl Rack {
         state: &RecoveryState,
         acked: &Acked<'_>,
         outcome: &mut AckOutcome,
-    ) -> Undo {
+    ) -> UndoneReduction {
         let is_original = acked.newly_acked > 0 && self.episode.is_original(acked);
         let all_spurious = self.episode.all_spurious();
         outcome.ends = scoreboard.una >= state.recover;
         if outcome.ends {
             if is_original || all_spurious {
-                return Undo::Window;
+                return UndoneReduction::Window;
             }
             self.reordering.on_recovery(false);
         } else if is_original {
@@ -150,13 +150,13 @@ impl Rack {
             self.reordering.on_reordered(self.highest.saturating_sub(before));
             self.holding = EpisodeRetransmissions::is_waiting(scoreboard);
             if !self.holding {
-                return Undo::WindowAndLosses;
+                return UndoneReduction::WindowAndLosses;
             }
         } else if all_spurious {
             self.reordering.on_recovery(true);
-            return Undo::Window;
+            return UndoneReduction::Window;
         }
-        Undo::None
+        UndoneReduction::None
     }
 
     /// After a timeout (RFC 5682 section 3.1, with SACK).
@@ -166,11 +166,11 @@ impl Rack {
         scoreboard: &Scoreboard,
         acked: &Acked<'_>,
         outcome: &mut AckOutcome,
-    ) -> Undo {
+    ) -> UndoneReduction {
         let advanced = acked.newly_acked > 0;
         let spurious = self.episode.is_original(acked) || self.episode.all_spurious();
         if (advanced && spurious) || (self.doubtful && self.original_arrived) {
-            return Undo::WindowAndLosses;
+            return UndoneReduction::WindowAndLosses;
         }
         let recovered = scoreboard.una >= state.recover;
         if self.doubtful {
@@ -184,7 +184,7 @@ impl Rack {
             }
         }
         outcome.ends |= recovered;
-        Undo::None
+        UndoneReduction::None
     }
 
     /// The losses were spurious: the segments in flight count again.
@@ -226,28 +226,31 @@ impl LossRecovery for Rack {
         let undo = match state.phase {
             RecoveryPhase::Open if self.episode.all_spurious() => {
                 self.reordering.on_recovery(true);
-                Undo::Window
+                UndoneReduction::Window
             }
-            RecoveryPhase::Open => Undo::None,
+            RecoveryPhase::Open => UndoneReduction::None,
             RecoveryPhase::FastRecovery => {
                 self.in_recovery(scoreboard, state, &acked, &mut outcome)
             }
             RecoveryPhase::SlowStart => self.after_timeout(state, scoreboard, &acked, &mut outcome),
         };
-        if undo != Undo::None {
+        if undo != UndoneReduction::None {
             outcome.undo = true;
             outcome.ends |= state.phase != RecoveryPhase::Open;
             self.episode.end();
             self.advanced = true;
         }
-        if undo == Undo::WindowAndLosses {
+        if undo == UndoneReduction::WindowAndLosses {
             self.revert(state, scoreboard);
         }
         if outcome.ends {
             state.end(&mut outcome);
             (self.doubtful, self.asking) = (false, false);
         }
-        if !self.holding && undo != Undo::WindowAndLosses && std::mem::take(&mut self.advanced) {
+        if !self.holding
+            && undo != UndoneReduction::WindowAndLosses
+            && std::mem::take(&mut self.advanced)
+        {
             let window = self.window(state, acked.min_rtt, acked.rtt.srtt());
             let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
             outcome.lost = lost;
