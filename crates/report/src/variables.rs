@@ -7,9 +7,11 @@ use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Interval;
 use narrows_sim::COLUMNS;
 
+/// Selects an end of an interval.
+pub(crate) type IntervalEnd = fn(Interval) -> f64;
+
 /// The ends of an interval, by their names in tables and in the data of pages.
-pub(crate) const ENDS: [(&str, fn(Interval) -> f64); 2] =
-    [("low", |e| e.low), ("high", |e| e.high)];
+pub(crate) const ENDS: [(&str, IntervalEnd); 2] = [("low", |e| e.low), ("high", |e| e.high)];
 
 /// Columns that the laboratory itself computes: of groups (`kind` is `group`), and of recordings.
 pub const OWN: &[Variable] = &[

@@ -127,11 +127,10 @@ fn alternatives_are_named_one_by_one() {
 fn linux_controllers_that_starve_are_not_recommended() {
     let all =
         || vec![result("cubic", 8.0, 0.15), result("vegas", 9.5, 0.1), result("bbr", 9.4, 0.12)];
-    let recommend_with = |mut share: Box<dyn FnMut(&str) -> Option<f64>>, results| {
-        recommend(&outcome(results), Aim::Bulk, Preset::Linux, 1000, &mut *share)
+    let recommend_with = |share: fn(&str) -> Option<f64>, results| {
+        recommend(&outcome(results), Aim::Bulk, Preset::Linux, 1000, &mut { share })
     };
-    let advice =
-        recommend_with(Box::new(|name| Some(if name == "vegas" { 0.11 } else { 0.9 })), all());
+    let advice = recommend_with(|name| Some(if name == "vegas" { 0.11 } else { 0.9 }), all());
     assert_eq!(advice.protocol, "bbr");
     assert_eq!(advice.command.as_deref(), Some("sysctl -w net.ipv4.tcp_congestion_control=bbr"));
     let text = advice.to_string();
@@ -144,11 +143,11 @@ fn linux_controllers_that_starve_are_not_recommended() {
         "{text}"
     );
     // If all starve, the default remains.
-    let advice = recommend_with(Box::new(|_| Some(0.1)), all());
+    let advice = recommend_with(|_| Some(0.1), all());
     assert_eq!(advice.protocol, "cubic");
     assert_eq!(advice.command, None);
     let stream = vec![result("cubic", 8.0, 0.15), result("rrtp", 9.5, 0.1)];
-    let advice = recommend_with(Box::new(|_| Some(0.5)), stream);
+    let advice = recommend_with(|_| Some(0.5), stream);
     assert_eq!(advice.protocol, "rrtp");
     assert!(advice.to_string().contains("it gets 50% of an equal share"), "{advice}");
 }
