@@ -18,10 +18,10 @@ enum Behaviour {
     Answers,
 }
 
+type Dialled = Result<DialledAddress<(), &'static str>, DialFailure<&'static str>>;
+
 /// Dials addresses that behave so; returns the result and the order of the attempts.
-fn dialled(
-    behaviours: &[Behaviour],
-) -> (Result<DialledAddress<(), &'static str>, DialFailure<&'static str>>, Vec<u16>) {
+fn dialled(behaviours: &[Behaviour]) -> (Dialled, Vec<u16>) {
     let ports = 0..behaviours.len() as u16;
     let all: Vec<SocketAddr> = ports.map(|n| ([192, 0, 2, 1], n).into()).collect();
     let begun = RefCell::new(Vec::new());
