@@ -2,8 +2,7 @@
 
 use narrows_base::Variable;
 use narrows_lab::Outcome;
-use narrows_lab::outcome::{Estimate, Interval, ProtocolOutcome, SeedValues};
-use narrows_lab::recommendation::Recommendation;
+use narrows_lab::outcome::{Estimate, Interval, ProtocolOutcome, Recommendation, SeedValues};
 use narrows_sim::SeriesTable;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -60,14 +59,14 @@ pub fn kept(text: &str) -> &'static str {
 }
 
 fn measures(measures: &[(&'static str, Estimate)]) -> Measures {
-    let ends = |e: &Estimate| e.ci95.map(|ends| (ends.low, ends.high));
+    let ends = |e: &Estimate| e.ci95().map(|ends| (ends.low, ends.high));
     measures.iter().map(|(name, e)| (name.to_string(), e.mean, ends(e))).collect()
 }
 
 fn estimates(packed: Measures) -> Vec<(&'static str, Estimate)> {
     let interval = |ends: (f64, f64)| Interval { low: ends.0, high: ends.1 };
     let one = |(name, mean, ends): (String, f64, Option<(f64, f64)>)| {
-        (kept(&name), Estimate { mean, ci95: ends.map(interval) })
+        (kept(&name), Estimate::with_ends(mean, ends.map(interval)))
     };
     packed.into_iter().map(one).collect()
 }

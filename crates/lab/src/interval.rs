@@ -249,7 +249,7 @@ mod tests {
         for _ in 0..SAMPLES {
             let v: Vec<f64> = (0..n).map(|_| (of.draw)(stream.unit(), stream.unit())).collect();
             let contains = |e: Estimate| {
-                e.ci95.is_some_and(|ends| (ends.low..=ends.high).contains(&of.mean)) as usize
+                e.ci95().is_some_and(|ends| (ends.low..=ends.high).contains(&of.mean)) as usize
             };
             let t = estimate(v.iter().copied());
             let e = resamples.estimate(&v);
@@ -286,7 +286,7 @@ mod tests {
         let mut v = [7.0; 10];
         v[3] = 900.0;
         let e = Resamples::of(10).estimate(&v);
-        let ends = e.ci95.unwrap();
+        let ends = e.ci95().unwrap();
         assert!((e.mean - 96.3).abs() < 1e-9, "{e:?}");
         assert_eq!(ends.low, 7.0, "no mean is below all ten values");
         // One of ten: up to .445 of all (Clopper and Pearson 1934).
@@ -299,11 +299,11 @@ mod tests {
     #[test]
     fn interval_of_goodput_ends_at_the_link_rate() {
         let v = [1.39, 1.39, 1.39, 1.38, 1.39, 1.39, 1.39, 0.9, 1.39, 1.15];
-        let ends = Resamples::of(10).estimate(&v).ci95.unwrap();
+        let ends = Resamples::of(10).estimate(&v).ci95().unwrap();
         assert!(ends.high <= 1.39 && ends.low > 0.9, "{ends:?}");
         // With three seeds, too, a fraction is between 0 and 1.
         let runs: [&[f64]; 3] = [&[0.99], &[0.98], &[0.7]];
-        let few = Resamples::of(3).estimates(&["utilisation"], &runs)[0].ci95.unwrap();
+        let few = Resamples::of(3).estimates(&["utilisation"], &runs)[0].ci95().unwrap();
         assert!(few.high == 1.0 && few.low > 0.0, "{few:?}");
     }
 

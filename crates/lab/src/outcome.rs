@@ -1,16 +1,24 @@
 //! The outcome of a comparison or a scenario, from which tables, JSON and reports are made.
 
-use crate::recommendation::Recommendation;
 use narrows_base::Variable;
 use narrows_sim::SeriesTable;
+use std::fmt;
 
 /// A mean over seeds and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Mean over seeds; NaN if no seed has the measure (shown as `null` and `-`).
     pub mean: f64,
-    /// Its 95% confidence interval; `None` for one seed and for one trajectory ([`crate::interval`]).
-    pub ci95: Option<Interval>,
+    /// Distances of the ends of its 95% confidence interval; `None` for one seed and for one trajectory
+    /// ([`crate::interval`]).
+    distances: Option<Distances>,
+}
+
+/// Distances from a mean. They are stored instead of the ends, so that a half-width keeps its digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Distances {
+    below: f64,
+    above: f64,
 }
 
 /// The ends of a confidence interval. An end is no further than the quantity can be, so the mean need not be its middle.
@@ -25,38 +33,69 @@ pub struct Interval {
 impl Estimate {
     /// A mean with an interval of this half-width.
     pub fn symmetric(mean: f64, half: Option<f64>) -> Estimate {
-        let ci95 = half.map(|half| Interval { low: mean - half, high: mean + half });
-        Estimate { mean, ci95 }
+        Estimate { mean, distances: half.map(|half| Distances { below: half, above: half }) }
+    }
+    /// A mean with an interval of these ends.
+    pub fn with_ends(mean: f64, ends: Option<Interval>) -> Estimate {
+        let distances = ends.map(|e| Distances { below: mean - e.low, above: e.high - mean });
+        Estimate { mean, distances }
+    }
+    /// Its 95% confidence interval.
+    pub fn ci95(&self) -> Option<Interval> {
+        let ends = |d: Distances| Interval { low: self.mean - d.below, high: self.mean + d.above };
+        self.distances.map(ends)
     }
     /// The larger distance of an end of the interval from the mean: a half-width that contains the interval.
     pub fn half(&self) -> Option<f64> {
-        self.ci95.map(|ends| (ends.high - self.mean).max(self.mean - ends.low))
+        self.distances.map(|d| d.below.max(d.above))
     }
     /// The distance from the mean of the end on the side of `value`; 0 without an interval.
     pub fn toward(&self, value: f64) -> f64 {
-        let distance =
-            |e: Interval| if value > self.mean { e.high - self.mean } else { self.mean - e.low };
-        self.ci95.map_or(0.0, distance)
+        self.distances.map_or(0.0, |d| if value > self.mean { d.above } else { d.below })
     }
     /// `±0.17`, or `+0.07 −0.31` if the mean is not the middle; empty without an interval.
     pub fn interval_text(&self, number: impl Fn(f64) -> String) -> String {
-        let Some(e) = self.ci95 else { return String::new() };
-        let above = number(e.high - self.mean);
-        let below = number(self.mean - e.low);
+        let Some(d) = self.distances else { return String::new() };
+        let above = number(d.above);
+        let below = number(d.below);
         if above == below { format!("±{above}") } else { format!("+{above} −{below}") }
     }
     /// The same estimate in another unit, `factor` (above zero) of it to one of this.
     pub fn times(&self, factor: f64) -> Estimate {
-        let ends = |e: Interval| Interval { low: e.low * factor, high: e.high * factor };
-        Estimate { mean: self.mean * factor, ci95: self.ci95.map(ends) }
+        let scaled = |d: Distances| Distances { below: d.below * factor, above: d.above * factor };
+        Estimate { mean: self.mean * factor, distances: self.distances.map(scaled) }
     }
     /// The interval cut to the values that the quantity can have.
     pub fn within(&self, least: f64, largest: f64) -> Estimate {
-        let cut = |e: Interval| Interval {
-            low: e.low.max(least).min(self.mean),
-            high: e.high.min(largest).max(self.mean),
+        let cut = |d: Distances| Distances {
+            below: d.below.min(self.mean - least).max(0.0),
+            above: d.above.min(largest - self.mean).max(0.0),
         };
-        Estimate { ci95: self.ci95.map(cut), ..*self }
+        Estimate { mean: self.mean, distances: self.distances.map(cut) }
+    }
+}
+
+/// The recommended protocol, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recommendation {
+    /// The protocol to use; empty if none suits the aim.
+    pub protocol: String,
+    /// The command that uses it; `None` if nothing needs to be done.
+    pub command: Option<String>,
+    /// What it achieves, how to use it, its gain and its alternatives: a sentence each. Empty if there was no question.
+    pub sentences: Vec<String>,
+}
+
+impl fmt::Display for Recommendation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentences.join(" "))
+    }
+}
+
+impl Recommendation {
+    /// No protocol, with the reason.
+    pub(crate) fn none(sentence: String) -> Recommendation {
+        Recommendation { sentences: vec![sentence], ..Recommendation::default() }
     }
 }
 

@@ -27,11 +27,10 @@ pub use text::{list, percent, rate};
 
 use crate::buffers;
 use crate::interval::Resamples;
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use crate::outcome::{Estimate, Outcome, ProtocolOutcome, Recommendation};
 use aim::{PathValues, completes, fair_share, loss, mean};
 use narrows_base::Status;
 use narrows_transport::Preset;
-use std::fmt;
 use text::{milliseconds, seconds};
 
 /// A relative difference below this is no gain: in value, delay or variation.
@@ -43,29 +42,6 @@ const KEEPS: f64 = 0.8;
 const LINUX_DEFAULT: &str = "cubic";
 
 type Candidate<'a> = &'a ProtocolOutcome;
-
-/// The recommended protocol, and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recommendation {
-    /// The protocol to use; empty if none suits the aim.
-    pub protocol: String,
-    /// The command that uses it; `None` if nothing needs to be done.
-    pub command: Option<String>,
-    /// What it achieves, how to use it, its gain and its alternatives: a sentence each. Empty if there was no question.
-    pub sentences: Vec<String>,
-}
-
-impl fmt::Display for Recommendation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentences.join(" "))
-    }
-}
-
-impl Recommendation {
-    fn none(sentence: String) -> Recommendation {
-        Recommendation { sentences: vec![sentence], ..Recommendation::default() }
-    }
-}
 
 /// Measures the share of a protocol's flow beside one CUBIC flow, over an equal share; `None` if it is not measured.
 pub type ShareBesideCubic<'a> = dyn FnMut(&str) -> Option<f64> + 'a;
@@ -258,7 +234,7 @@ impl RecommendationBasis {
     fn gains(&self, best: Candidate<'_>, linux: Candidate<'_>) -> bool {
         let is_more = self.value(best) >= (1.0 + GAIN) * self.value(linux)
             && paired(self.aim.values(best), self.aim.values(linux))
-                .is_none_or(|d| d.ci95.is_some_and(|ends| ends.low > 0.0));
+                .is_none_or(|d| d.ci95().is_some_and(|ends| ends.low > 0.0));
         let is_equal = self.value(best) >= (1.0 - self.aim.near()) * self.value(linux);
         is_more
             || (self.aim != Aim::Bulk
@@ -341,8 +317,9 @@ impl RecommendationBasis {
     fn in_comparison(&self, other: Candidate<'_>, chosen: Candidate<'_>) -> String {
         let ratio = self.value(other) / self.value(chosen) - 1.0;
         let word = if ratio < 0.0 { "less" } else { "more" };
-        let sure = match paired(self.aim.values(other), self.aim.values(chosen)) {
-            Some(Estimate { ci95: Some(ends), .. }) if ends.low <= 0.0 && ends.high >= 0.0 => {
+        let paired = paired(self.aim.values(other), self.aim.values(chosen));
+        let sure = match paired.and_then(|d| d.ci95()) {
+            Some(ends) if ends.low <= 0.0 && ends.high >= 0.0 => {
                 format!(", which {} seeds do not make sure", other.seeds.min(chosen.seeds))
             }
             _ => String::new(),
@@ -449,11 +426,12 @@ impl RecommendationBasis {
         let ours = mean(chosen, measure);
         let theirs = mean(other, measure);
         let size = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
-        let sure = match paired(chosen.seeds_of(measure), other.seeds_of(measure)) {
+        let paired = paired(chosen.seeds_of(measure), other.seeds_of(measure));
+        let sure = match paired.and_then(|d| d.ci95()) {
             _ if chosen.one_trajectory || other.one_trajectory => {
                 ", on one trajectory that another start may change".into()
             }
-            Some(Estimate { ci95: Some(ends), .. }) if ends.low > 0.0 || ends.high < 0.0 => {
+            Some(ends) if ends.low > 0.0 || ends.high < 0.0 => {
                 let least = ends.low.abs().min(ends.high.abs());
                 let most = ends.low.abs().max(ends.high.abs());
                 format!(
@@ -522,7 +500,7 @@ fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
     !completes(a)
         && mean(a, measure) < (1.0 - GAIN) * mean(b, measure)
         && paired(a.seeds_of(measure), b.seeds_of(measure))
-            .is_none_or(|d| d.ci95.is_some_and(|ends| ends.high < 0.0))
+            .is_none_or(|d| d.ci95().is_some_and(|ends| ends.high < 0.0))
 }
 
 /// Protocols left out because they do not suit the aim, with the reasons.

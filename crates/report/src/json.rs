@@ -54,7 +54,8 @@ fn result(r: &ProtocolOutcome, real: bool) -> Value {
 
 fn put(map: &mut Map<String, Value>, measures: &[(&'static str, Estimate)]) {
     for (name, e) in measures {
-        let ci95 = e.ci95.map_or(Value::Null, |ends| json!([number(ends.low), number(ends.high)]));
+        let ci95 =
+            e.ci95().map_or(Value::Null, |ends| json!([number(ends.low), number(ends.high)]));
         map.insert((*name).into(), json!({ "mean": number(e.mean), "ci95": ci95 }));
     }
 }

@@ -47,7 +47,7 @@ fn add_estimates(columns: &mut Vec<(String, Values)>, rows: &[&Estimates]) {
         let mean = |row: &&Estimates| of(row).map_or(f64::NAN, |e| e.mean);
         columns.push((name.into(), Values::Number(rows.iter().map(mean).collect())));
         for (end_name, end) in ENDS {
-            let value = |row: &&Estimates| of(row).and_then(|e| e.ci95).map_or(f64::NAN, end);
+            let value = |row: &&Estimates| of(row).and_then(|e| e.ci95()).map_or(f64::NAN, end);
             let values = Values::Number(rows.iter().map(value).collect());
             columns.push((format!("{name}_{end_name}"), values));
         }

@@ -41,5 +41,5 @@ pub fn why(outcome: &Outcome, packet: u32) -> String {
 }
 
 fn exact(mean: f64) -> Estimate {
-    Estimate { mean, ci95: None }
+    Estimate::symmetric(mean, None)
 }

@@ -268,7 +268,7 @@ fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
     o.measure = MEASURES.iter().position(|m| m.name == "goodput_bps").unwrap();
     assert_eq!(o.deterministic, [true, false]);
     assert!(
-        o.estimates[0].iter().flatten().all(|e| e.ci95.is_none()),
+        o.estimates[0].iter().flatten().all(|e| e.ci95().is_none()),
         "no run says how it scatters"
     );
     assert!(o.estimates[1][0][o.measure].half().is_some_and(|half| half > 0.0));

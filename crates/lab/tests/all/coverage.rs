@@ -49,10 +49,10 @@ fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
             None => resamples.estimate(x),
         };
         let holds =
-            |e: Estimate| e.ci95.is_some_and(|ends| (ends.low..=ends.high).contains(&truth));
+            |e: Estimate| e.ci95().is_some_and(|ends| (ends.low..=ends.high).contains(&truth));
         samples += 1;
         before += holds(estimate(x.iter().copied())) as usize;
-        exist += ours.ci95.is_some() as usize;
+        exist += ours.ci95().is_some() as usize;
         now += holds(ours) as usize;
     }
     (before as f64 / samples as f64, now as f64 / f64::max(exist as f64, 1.0))

@@ -87,7 +87,7 @@ fn what_is_not_drawn_runs_once_and_has_no_interval() {
     let o = ask(&exact);
     for r in &o.results {
         assert!(r.one_trajectory && r.seeds == 1 && r.by_seed.len() == 1, "{}", r.protocol);
-        assert!(r.measures.iter().all(|m| m.1.ci95.is_none()), "{}", r.protocol);
+        assert!(r.measures.iter().all(|m| m.1.ci95().is_none()), "{}", r.protocol);
     }
     assert!(o.notes.iter().any(|n| n.starts_with("deterministic")), "{:?}", o.notes);
     assert!(!o.recommendation.to_string().contains("95%"), "{}", o.recommendation);

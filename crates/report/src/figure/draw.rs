@@ -188,7 +188,7 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
             let ends = panel
                 .bars
                 .iter()
-                .flat_map(|b| [b.value.mean, b.value.ci95.map_or(f64::NAN, |e| e.high)]);
+                .flat_map(|b| [b.value.mean, b.value.ci95().map_or(f64::NAN, |e| e.high)]);
             let ends = ends.chain(panel.marks.iter().map(|m| m.2));
             // Bars start at zero, on a logarithmic axis at its left end.
             let zero = (!panel.x.log).then_some(0.0);
@@ -254,7 +254,7 @@ fn draw_bars(chart: &mut Chart<'_, '_>, panel: &Panel, colours: &Colours, x: &Sc
         let Some(end) = at(bar.value.mean) else { continue };
         let corners = [(start, place - 0.33), (end, place + 0.33)];
         chart.plotting_area().draw(&Rectangle::new(corners, ink.mix(0.85).filled())).expect(SURE);
-        let Some(ends) = bar.value.ci95.filter(|e| e.high > e.low) else { continue };
+        let Some(ends) = bar.value.ci95().filter(|e| e.high > e.low) else { continue };
         let low = at(ends.low).unwrap_or(x.low);
         let high = at(ends.high).unwrap_or(x.high);
         let tick = |at| vec![(at, place - 0.14), (at, place + 0.14)];

@@ -78,7 +78,7 @@ fn bar(out: &mut String, outcome: &Outcome, shown: &ShownMeasure) {
     numbers(out, estimates().map(|e| e.map_or(f64::NAN, |e| e.mean * shown.scale)), DIGITS);
     for (name, end) in ENDS {
         let _ = write!(out, ",\"{name}\":");
-        let of = |e: Estimate| e.ci95.map_or(f64::NAN, |ends| end(ends) * shown.scale);
+        let of = |e: Estimate| e.ci95().map_or(f64::NAN, |ends| end(ends) * shown.scale);
         numbers(out, estimates().map(|e| e.map_or(f64::NAN, of)), DIGITS);
     }
     out.push('}');

@@ -17,8 +17,7 @@ pub(crate) mod sample;
 mod tests;
 
 use crate::VERSION;
-use narrows_lab::outcome::{Outcome, ProtocolOutcome};
-use narrows_lab::recommendation::Recommendation;
+use narrows_lab::outcome::{Outcome, ProtocolOutcome, Recommendation};
 use std::fmt::Write;
 use text::escape;
 

@@ -1,7 +1,6 @@
 //! An invented outcome for tests of the reports: a crude window model, not the simulator.
 
-use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
-use narrows_lab::recommendation::Recommendation;
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome, Recommendation};
 use narrows_sim::SeriesTable;
 
 /// The protocols of the sample.

@@ -71,6 +71,6 @@ fn point(o: &SweepOutcome<'_>, point: usize) -> Value {
 
 fn estimate(e: Estimate) -> Value {
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-    let ci95 = e.ci95.map_or(Value::Null, |ends| json!([number(ends.low), number(ends.high)]));
+    let ci95 = e.ci95().map_or(Value::Null, |ends| json!([number(ends.low), number(ends.high)]));
     json!({ "mean": number(e.mean), "ci95": ci95 })
 }

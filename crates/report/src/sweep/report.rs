@@ -148,7 +148,7 @@ fn measure(out: &mut String, o: &SweepOutcome<'_>, m: usize) {
     for (name, end) in ENDS {
         let _ = write!(out, ",\"{name}\":");
         list(out, groups.clone(), |out, g| {
-            let ends = o.estimates.iter().map(|p| p[g][m].ci95);
+            let ends = o.estimates.iter().map(|p| p[g][m].ci95());
             numbers(out, ends.map(|e| e.map_or(f64::NAN, |e| end(e) * scale)), 4);
         });
     }

@@ -39,7 +39,7 @@ pub fn points(o: &SweepOutcome<'_>) -> Columns {
         let means = at.iter().map(|a| of(a).mean).collect();
         columns.push((measure.name.into(), Values::Number(means)));
         for (name, end) in ENDS {
-            let values = at.iter().map(|a| of(a).ci95.map_or(f64::NAN, end)).collect();
+            let values = at.iter().map(|a| of(a).ci95().map_or(f64::NAN, end)).collect();
             columns.push((format!("{}_{name}", measure.name), Values::Number(values)));
         }
     }
