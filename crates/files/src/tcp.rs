@@ -11,7 +11,7 @@ use crate::busy::{PATIENCE, Patience, ServerSignals};
 use crate::silence::SILENCE;
 use crate::stream::{FileStream, Session};
 use crate::until::Until;
-use narrows_net::dial::{self, DialFailure, listed, ordered, tcp_brief};
+use narrows_net::dial::{DialFailure, listed, ordered, tcp};
 use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
@@ -115,7 +115,7 @@ impl TcpSession {
         let good = *self.good.lock().unwrap_or_else(PoisonError::into_inner);
         let addresses = ordered(self.addresses.iter().copied(), good);
         let is_stopped = || self.stop.load(Ordering::SeqCst);
-        let failed = match dial::tcp(&addresses, OPENING, is_stopped) {
+        let failed = match tcp::connect(&addresses, OPENING, is_stopped) {
             Ok(connected) => {
                 let good = Some(connected.address);
                 *self.good.lock().unwrap_or_else(PoisonError::into_inner) = good;
@@ -138,7 +138,7 @@ impl TcpSession {
                 _ => "the connection failed".into(),
             },
             several => {
-                format!("no connection to any of its addresses ({})", listed(several, tcp_brief))
+                format!("no connection to any of its addresses ({})", listed(several, tcp::brief))
             }
         };
         Err(Error::new(ErrorKind::Unreachable, format!("{}: {why}", self.server)))

@@ -3,11 +3,8 @@
 //! The addresses of both families alternate. An attempt begins [`DELAY`] after the one before it, or as soon as that
 //! one fails. The first attempt that completes wins, and the others are dropped.
 
-mod tcp;
+pub mod tcp;
 
-pub use self::tcp::tcp;
-
-use crate::error::SystemError;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
@@ -110,15 +107,6 @@ pub fn listed<E>(failed: &[FailedAddress<E>], brief: impl Fn(&E) -> String) -> S
         format!("{address}: {cause}")
     });
     each.collect::<Vec<_>>().join(", ")
-}
-
-/// The failure of a TCP connection in a few words, for a list of addresses.
-pub fn tcp_brief(e: &io::Error) -> String {
-    match e.kind() {
-        io::ErrorKind::TimedOut => "no answer".into(),
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "no route".into(),
-        kind => SystemError::from(io::Error::from(kind)).to_string(),
-    }
 }
 
 /// The beginnings of attempts.

@@ -117,12 +117,12 @@ fn tcp_reaches_the_address_after_silent_and_refusing_ones() {
     let answers = listener.local_addr().unwrap();
     let refuses = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let second = Duration::from_secs(60);
-    let done = tcp(&[silent, refuses, answers], second, || false).unwrap();
+    let done = tcp::connect(&[silent, refuses, answers], second, || false).unwrap();
     assert_eq!((done.address, done.value.peer_addr().unwrap()), (answers, answers));
     assert_eq!((done.failed[0].address, done.pending), (refuses, vec![silent]));
-    let failure = tcp(&[silent, refuses], Duration::from_millis(1), || false).unwrap_err();
+    let failure = tcp::connect(&[silent, refuses], Duration::from_millis(1), || false).unwrap_err();
     let DialFailure::All(failed) = failure else { panic!("not final") };
     let kinds: Vec<_> = failed.iter().map(|failed| failed.cause.kind()).collect();
     assert_eq!(kinds, [io::ErrorKind::TimedOut, io::ErrorKind::ConnectionRefused]);
-    assert!(matches!(tcp(&[silent], second, || true), Err(DialFailure::Final(_))));
+    assert!(matches!(tcp::connect(&[silent], second, || true), Err(DialFailure::Final(_))));
 }

@@ -1,10 +1,10 @@
 //! Files of keys: the clients that a server admits, and the servers that a client has connected to.
 
 use crate::error::{Error, ErrorKind};
+use crate::text_file::{private, private_folder};
 use crate::{key, text_file};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -202,24 +202,6 @@ pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
         }
     }
     Ok(None)
-}
-
-/// To open a file that only its owner can read: which servers this user has connected to, and from where.
-pub(crate) fn private() -> OpenOptions {
-    #[cfg_attr(not(unix), expect(unused_mut))]
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Makes the folder of a file, if it is missing, for its owner alone.
-pub(crate) fn private_folder(file: &Path) -> std::io::Result<()> {
-    let Some(folder) = file.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }
 
 /// Replaces a file's content atomically. Only its owner can read it.

@@ -1,8 +1,7 @@
 //! The identity of an endpoint: an X25519 key pair in a file, created at first use. Also the text form of public keys.
 
-use crate::access::{private, private_folder};
 use crate::error::{Error, ErrorKind};
-use crate::text_file;
+use crate::text_file::{self, private, private_folder};
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
 use narrows_wire::Suite;
 use narrows_wire::noise::{PublicKey, StaticKey, is_low_order};

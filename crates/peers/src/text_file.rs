@@ -1,7 +1,8 @@
 //! Text files of a user: lists, keys, configurations. No file is read beyond the limit of its kind, and none that another
 //! user can change.
 
-use crate::trusted_file;
+use crate::trusted_file::{self, refused};
+use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::thread::sleep;
@@ -59,7 +60,20 @@ fn read_stamped(path: &Path, max: u64) -> io::Result<(Option<SystemTime>, String
     Ok((written, text))
 }
 
-/// The file is not accepted.
-pub(crate) fn refused(why: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why.into())
+/// To open a file that only its owner can read: keys, and which servers this user has connected to.
+pub(crate) fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes the folder of a file, if it is missing, for its owner alone.
+pub(crate) fn private_folder(file: &Path) -> std::io::Result<()> {
+    let Some(folder) = file.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
 }

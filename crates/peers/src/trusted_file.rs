@@ -2,7 +2,6 @@
 //! A folder with the sticky bit, such as /tmp, is accepted, as its entries belong to their users.
 
 use crate::error::shown;
-use crate::text_file::refused;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -192,3 +191,8 @@ mod unix {
 #[cfg(all(test, unix))]
 #[path = "trusted_file_tests.rs"]
 mod tests;
+
+/// The file is not accepted.
+pub(crate) fn refused(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}

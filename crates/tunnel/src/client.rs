@@ -11,7 +11,7 @@ use crate::request::{Refusal, TunnelRequest};
 use futures_util::future::{Either, select};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
-use narrows_net::dial::tcp_brief;
+use narrows_net::dial::tcp;
 use narrows_net::{Connection, Endpoint, ReceiveStream, SendStream};
 use narrows_peers::dial::{Dial, DialWords, DialledPeer, Peer};
 use narrows_peers::learned::LearnedPaths;
@@ -339,7 +339,7 @@ impl Tunnel {
     ) -> Option<FarConnection> {
         let over_tcp = over_tcp::connect(addresses).await.ok()?;
         let address = over_tcp.address;
-        let others = over_tcp.others(tcp_brief);
+        let others = over_tcp.others(tcp::brief);
         let (tcp, udp) = over_tcp.value;
         let beside = udp.local_addr().ok()?;
         let endpoint = self.dial.loopback_endpoint(&config).ok()?;

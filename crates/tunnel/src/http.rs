@@ -41,12 +41,7 @@ pub fn target(method: &Method, uri: &Uri) -> Option<TunnelRequest> {
     }
     let is_plain = |scheme: &str| ["http", "ws"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
     uri.scheme_str().filter(|scheme| is_plain(scheme))?;
-    host_and_port(without_user(authority), Some(80))
-}
-
-/// Removes the user information before the host; it is not sent to the server.
-fn without_user(authority: &str) -> &str {
-    authority.rsplit('@').next().unwrap_or(authority)
+    host_and_port(message::without_user(authority), Some(80))
 }
 
 /// Parses `host:port`; the port may be omitted if there is a default.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::terminal::{STOP, print, print_json};
-use narrows_net::dial::{self, DialFailure, listed, tcp_brief};
+use narrows_net::dial::{DialFailure, listed, tcp};
 use narrows_probe::link_text::time;
 use serde_json::json;
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ pub fn handshakes(servers: &[SocketAddr], as_json: bool) -> Result<(), Failure> 
             // A refusal arrives after a round trip, too; other errors may be immediate.
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => took.push(seconds),
             Err(e) if took.is_empty() => {
-                return Err(Failure::Outside(format!("{server}: {}", tcp_brief(&e))));
+                return Err(Failure::Outside(format!("{server}: {}", tcp::brief(&e))));
             }
             Err(_) => {}
         }
@@ -57,13 +57,13 @@ fn answering(servers: &[SocketAddr]) -> Result<SocketAddr, Failure> {
     if let [only] = servers {
         return Ok(*only);
     }
-    match dial::tcp(servers, PATIENCE, || STOP.load(Ordering::SeqCst)) {
+    match tcp::connect(servers, PATIENCE, || STOP.load(Ordering::SeqCst)) {
         Ok(connected) => Ok(connected.address),
         Err(DialFailure::Final(_)) => Err(Failure::Stopped("interrupted".into())),
         Err(DialFailure::All(failed)) => {
             let refusal =
                 failed.iter().find(|one| one.cause.kind() == ErrorKind::ConnectionRefused);
-            let line = || format!("no connection to any address ({})", listed(&failed, tcp_brief));
+            let line = || format!("no connection to any address ({})", listed(&failed, tcp::brief));
             refusal.map(|one| one.address).ok_or_else(|| Failure::Outside(line()))
         }
     }

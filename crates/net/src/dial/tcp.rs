@@ -1,6 +1,7 @@
 //! The kernel's TCP without a runtime.
 
 use super::{AttemptSchedule, DialFailure, DialledAddress, FailedAddress};
+use crate::error::SystemError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -24,7 +25,7 @@ struct Attempt {
 ///
 /// # Errors
 /// No address answers; or the final error [`io::ErrorKind::Interrupted`] if it was stopped.
-pub fn tcp(
+pub fn connect(
     addresses: &[SocketAddr],
     patience: Duration,
     is_stopped: impl Fn() -> bool,
@@ -111,5 +112,14 @@ fn wait(running: &[Attempt], most: Duration) {
     if let Ok(most) = Timespec::try_from(most) {
         // An error is that of the attempts, which are looked at next.
         let _ = poll(&mut sockets, Some(&most));
+    }
+}
+
+/// The failure of a TCP connection in a few words, for a list of addresses.
+pub fn brief(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::TimedOut => "no answer".into(),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "no route".into(),
+        kind => SystemError::from(io::Error::from(kind)).to_string(),
     }
 }

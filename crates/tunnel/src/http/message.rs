@@ -140,7 +140,7 @@ impl HttpRequestHead {
     /// Makes it the head for its server. Returns whether it asks for an upgrade, or `None` if the target is invalid.
     pub fn forward(&mut self) -> Option<bool> {
         let uri: Uri = self.target.parse().ok()?;
-        let host = super::without_user(uri.authority()?.as_str()).to_string();
+        let host = without_user(uri.authority()?.as_str()).to_string();
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let after = self.target.split_once("://").map_or("", |(_, after)| after);
         self.target = match path {
@@ -301,6 +301,11 @@ impl BodyEnd {
             part => Ok(part),
         }
     }
+}
+
+/// Removes the user information before the host; it is not sent to the server.
+pub(super) fn without_user(authority: &str) -> &str {
+    authority.rsplit('@').next().unwrap_or(authority)
 }
 
 #[cfg(test)]

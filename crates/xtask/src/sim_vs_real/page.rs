@@ -77,7 +77,7 @@ impl BesideRow {
 fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
     if (real.mean / sim.mean - 1.0).abs() <= 0.05 {
         "yes"
-    } else if sim.ci95.is_some() && !differ(sim, real) {
+    } else if sim.ci95().is_some() && !differ(sim, real) {
         "by the interval"
     } else {
         "**no**"
