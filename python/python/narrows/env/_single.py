@@ -45,7 +45,7 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
     """
 
     # Gymnasium reads it from the class before there is an instance.
-    metadata: ClassVar[dict[str, Any]] = RENDERING
+    metadata: ClassVar[dict[str, Any]] = RENDERING  # type: ignore[misc]
 
     def __init__(
         self,
