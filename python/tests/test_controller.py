@@ -148,7 +148,7 @@ def test_every_method_is_called_with_what_the_page_says():
     kinds = {kind for kind, *_ in calls}
     assert kinds == {"start", "ack", "loss", "rto", "tick"}
     starts = [call[1:] for call in calls if call[0] == "start"]
-    assert starts[-1][:2] == (10.0, 1000)
+    assert starts[-1][:2] == (10.0, 1500)
     assert sum(call[0] == "tick" for call in calls) > 20
 
 
