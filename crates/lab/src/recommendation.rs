@@ -4,13 +4,13 @@
 //!    sources. A protocol beyond a bound is not recommended.
 //! 2. Only protocols that can be used today compete ([`Obtain`]), with their parameters. A better one is named, with
 //!    the reason why it is not recommended.
-//! 3. CUBIC, Linux's default, is recommended unless others gain [`GAIN`] over it, significantly. Of these the best wins,
+//! 3. CUBIC, Linux's default, is recommended unless others gain `GAIN` over it, significantly. Of these the best wins,
 //!    unless one of Linux's own loses nothing to it.
 //! 4. The exchange rate of the aim ([`Aim::near`]): within it, values count as equal, and less delay (for `live`, less
 //!    variation) decides.
-//! 5. A controller of Linux's TCP is not recommended if a flow with it keeps less than [`KEEPS`] of an equal share beside
+//! 5. A controller of Linux's TCP is not recommended if a flow with it keeps less than `KEEPS` of an equal share beside
 //!    one CUBIC flow on the same link.
-//! 6. CUBIC with a queue beyond the aim's bound gives way to a protocol within the bounds that loses less than [`GAIN`]
+//! 6. CUBIC with a queue beyond the aim's bound gives way to a protocol within the bounds that loses less than `GAIN`
 //!    to it. If there is none, it is recommended, and the text states its queue.
 //! 7. Differences are paired by seed: all protocols get the same losses and start times.
 //! 8. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the

@@ -152,7 +152,7 @@ impl CauseTracker {
         }
     }
 
-    /// How long this process did not run within about the last [`REMEMBERED`]. Media that came meanwhile is read at
+    /// How long this process did not run within about the last `REMEMBERED`. Media that came meanwhile is read at
     /// once afterwards, as if its encoder had sent too much.
     pub fn paused(&self, now: Time) -> Duration {
         let (end, length) = self.pause;
