@@ -374,7 +374,8 @@ impl fmt::Display for Error {
                 )
             }
             Error::NoAnswer { address, waited, first_answer: Some(first_answer) } => {
-                let (first, seconds) = (first_answer.as_secs_f64(), waited.as_secs_f64());
+                let first = first_answer.as_secs_f64();
+                let seconds = waited.as_secs_f64();
                 write!(
                     f,
                     "no connection with {address} in {seconds:.0} s: a first answer arrived after {first:.1} s, but \

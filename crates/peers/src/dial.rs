@@ -141,7 +141,8 @@ impl Dial {
         let endpoint = Endpoint::to_any(addresses, self.options(&config)?);
         let endpoint = endpoint.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
         let dialled = self.connect_any(&endpoint, addresses, config).await?;
-        let (address, others) = (dialled.address, dialled.others(NetError::brief));
+        let address = dialled.address;
+        let others = dialled.others(NetError::brief);
         self.prefer(address);
         Ok(DialledPeer { connection: dialled.value, endpoint, address, others })
     }

@@ -270,7 +270,8 @@ fn open(
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let all: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-    let (mut busy, what) = (None, format!("{} is busy", all.join(" or ")));
+    let mut busy = None;
+    let what = format!("{} is busy", all.join(" or "));
     loop {
         match attempt(addresses, identity, how, patience, &what, request) {
             Err(e) if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? => {
@@ -317,7 +318,8 @@ fn attempt(
     let dialling = endpoint.connect_any(addresses, options, sleep_until);
     let dialled =
         wait_and_look(&until, None, look, dialling)?.map_err(|e| transport_error(e, &ours))?;
-    let (address, connection) = (dialled.address, dialled.value);
+    let address = dialled.address;
+    let connection = dialled.value;
     let tokens = how.tokens.clone();
     let signals = ServerSignals::default();
     Ok(Current { address, connection, endpoint, tokens, signals })

@@ -62,7 +62,8 @@ fn server(tap: Option<Arc<dyn Tap>>) -> (Endpoint, [u8; 32]) {
 
 fn options(server: SocketAddr, key: [u8; 32]) -> ProbeOptions {
     let server_key = ServerKey::Is(key);
-    let (servers, key) = (vec![server], new_key().unwrap());
+    let servers = vec![server];
+    let key = new_key().unwrap();
     ProbeOptions { servers, server_key, key, fill: false, record: false }
 }
 

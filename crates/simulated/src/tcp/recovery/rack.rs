@@ -290,7 +290,8 @@ impl LossRecovery for Rack {
         self.order.clear();
         self.holes = (scoreboard.una, scoreboard.max);
         self.episode.begin(scoreboard);
-        (self.original_arrived, self.holding) = (false, false);
+        self.original_arrived = false;
+        self.holding = false;
         (self.doubtful, self.asking) = (!self.recovering, false);
         self.recovering = false;
     }
