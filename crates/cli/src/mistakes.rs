@@ -1,4 +1,4 @@
-//! Refused command lines whose right form is known: options of other programs, keys of a link written as options, a word
+//! Refused command lines with a known right form: options of other programs, keys of a link written as options, a word
 //! without its option, and a missing or unknown command.
 
 use clap::Command;

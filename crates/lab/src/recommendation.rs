@@ -277,7 +277,9 @@ impl RecommendationBasis {
                 _ => format!("{} less delay", milliseconds(mean(linux, by) - mean(chosen, by))),
             };
             let name = &linux.protocol;
-            let sentence = format!("Over {name}, the best that Linux has here, it gains {gained}.");
+            let other = if self.obtain(chosen).is_of_linux() { "next best" } else { "best" };
+            let sentence =
+                format!("Over {name}, the {other} that Linux has here, it gains {gained}.");
             sentences.push(sentence.replace("it gains steadiness", "it is steadier"));
         }
         sentences.extend(fair.share.filter(|_| chosen.rivals == 0).map(|share| {

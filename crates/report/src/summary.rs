@@ -6,7 +6,7 @@ use narrows_lab::buffers;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use std::fmt::Write as _;
 
-/// One row per protocol, two columns per measure: mean and half of the 95% interval.
+/// One row per protocol, three columns per measure: mean and ends of the 95% interval.
 pub fn means(o: &Outcome) -> Columns {
     let rows = || o.results.iter();
     let mut columns = vec![

@@ -1,4 +1,4 @@
-//! What `compare` recommends for sixteen links and four aims, beside what a user who knows the link would expect.
+//! The recommendations of `compare` for sixteen links and four aims, beside the expected protocols.
 
 use narrows_lab::Question;
 use narrows_lab::collect::{OutcomeMetadata, collect};

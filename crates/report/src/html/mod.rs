@@ -84,7 +84,9 @@ fn recommendation(page: &mut String, advice: &Recommendation) {
             escape(command)
         );
     }
-    let _ = write!(page, "<p>{}</p>", escape(first));
+    // The heading has the name.
+    let heading = format!("Use {}: ", advice.protocol);
+    let _ = write!(page, "<p>{}</p>", escape(first.strip_prefix(&heading).unwrap_or(first)));
     if !reasons.is_empty() {
         let reasons: Vec<String> =
             reasons.iter().map(|r| format!("<li>{}</li>", escape(r))).collect();
@@ -111,7 +113,7 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::ShownMeasu
     let means = match most {
         _ if outcome.is_real() => "Measured once: no intervals.".to_string(),
         0 | 1 => "One seed: no intervals.".to_string(),
-        n => format!("Means over {n} seeds ± half of the 95% interval."),
+        n => format!("Means over {n} seeds with their 95% intervals."),
     };
     // Ends of the same connections are not set side by side.
     let (best, hidden) = if outcome.is_real() {
