@@ -5,7 +5,8 @@
 //! 2. Only protocols that can be used today compete ([`Obtain`]), with their parameters. A better one is named, with
 //!    the reason why it is not recommended.
 //! 3. CUBIC, Linux's default, is recommended unless others gain `GAIN` over it, significantly. Of these the best wins,
-//!    unless one of Linux's own loses nothing to it.
+//!    unless one of Linux's own loses nothing to it. The best has the highest lower end of its value's 95% interval:
+//!    a mean that the seeds contradict is not to be followed blindly.
 //! 4. The exchange rate of the aim ([`Aim::near`]): within it, values count as equal, and less delay (for `live`, less
 //!    variation) decides.
 //! 5. A controller of Linux's TCP is not recommended if a flow with it keeps less than `KEEPS` of an equal share beside
@@ -180,6 +181,17 @@ impl RecommendationBasis {
         some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
     }
 
+    /// The lower end of the value's 95% interval: what can be relied on. One seed has no interval, only its value.
+    fn assured(&self, r: Candidate<'_>) -> f64 {
+        let values: Vec<f64> =
+            self.aim.values(r).map(|(_, value)| value).filter(|v| v.is_finite()).collect();
+        if values.len() < 2 {
+            return self.value(r);
+        }
+        let interval = Resamples::of(values.len()).estimate(&values).ci95();
+        interval.map_or(self.value(r), |ends| ends.low)
+    }
+
     /// Whether this is CUBIC, and only its queue is beyond the aim's bounds.
     fn is_queueing_default(&self, r: Candidate<'_>) -> bool {
         r.protocol == LINUX_DEFAULT
@@ -242,12 +254,15 @@ impl RecommendationBasis {
                 && surely_less(best, linux, self.aim.tie_breaker()))
     }
 
+    /// The one with the highest value that can be relied on, or with less delay (`live`: variation) near it.
     fn first_of<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
-        let top = self.most(pool)?;
+        let top = (pool.iter().copied())
+            .filter(|r| self.value(r) > 0.0)
+            .max_by(|a, b| self.assured(a).total_cmp(&self.assured(b)))?;
         let by = self.aim.tie_breaker();
-        let least_value = (1.0 - self.aim.near()) * self.value(top);
+        let least_value = (1.0 - self.aim.near()) * self.assured(top);
         let least = (pool.iter().copied())
-            .filter(|r| self.value(r) >= least_value)
+            .filter(|r| self.assured(r) >= least_value)
             .filter(|r| r.protocol != top.protocol && surely_less(r, top, by))
             .min_by(|a, b| mean(a, by).total_cmp(&mean(b, by)));
         Some(least.unwrap_or(top))

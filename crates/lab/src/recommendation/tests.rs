@@ -107,6 +107,20 @@ fn bulk_within_one_percent_takes_less_delay() {
     assert!(text.starts_with("Use cubic") && text.contains("bbr gains nothing over it"), "{text}");
 }
 
+/// A mean that one seed of ten contradicts does not lead one that all seeds confirm; it is named with its own figures.
+#[test]
+fn ranking_by_uncertain_mean_names_the_certain_protocol() {
+    let cubic = result("cubic", 8.0, 0.15);
+    let uncertain =
+        with(result("illinois", 0.0, 0.15), "goodput_bps", |s| if s == 7 { 5e6 } else { 10.2e6 });
+    let text = recommendation(Aim::Bulk, vec![cubic, uncertain, result("bbr", 9.55, 0.15)]);
+    assert!(text.starts_with("Use bbr"), "{text}");
+    assert!(
+        text.contains("illinois would give 1.4% more, which 10 seeds do not make sure"),
+        "{text}"
+    );
+}
+
 /// Each alternative has its own figures: none is said of several protocols.
 #[test]
 fn alternatives_are_named_one_by_one() {

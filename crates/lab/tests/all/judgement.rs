@@ -53,11 +53,11 @@ fn recommendation_for_clean_and_lossy_links_is_sensible() {
 
 /// Sixteen links, each with what is expected for bulk, calls, live and web: names of which one is right, or `none`.
 const LINKS: [(&str, [&str; 4]); 16] = [
-    ("wireless", ["illinois|bbr|copa|rrtp", "tear-wireless", "rrtp", "cubic|rrtp"]),
+    ("wireless", ["bbr|copa|rrtp", "tear-wireless", "rrtp", "cubic|rrtp"]),
     ("geo", ["rrtp", "scream", "rrtp", "cubic|rrtp"]),
     ("geo-slow", ["cubic", "none", "none", "cubic|none"]),
     ("cdma", ["rrtp", "scream", "rrtp", "cubic|rrtp|none"]),
-    ("wifi", ["illinois|bbr|copa|rrtp", "tfwc|tfrc", "rrtp", "cubic|rrtp"]),
+    ("wifi", ["bbr|copa|rrtp", "tfwc|tfrc", "rrtp", "cubic|rrtp"]),
     ("base-station", ["bbr|copa|rrtp", "tfwc", "rrtp", "cubic|copa|rrtp"]),
     ("dsl", ["cubic", "scream", "rrtp", "cubic|rrtp"]),
     ("lan", ["cubic", "tfwc", "rrtp|cubic", "cubic|rrtp"]),
