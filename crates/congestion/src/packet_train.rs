@@ -1,5 +1,4 @@
-//! The bottleneck's rate by the spacing of packets that left together: a packet pair (S3 section 3.2) for `limd`, and three
-//! packets or more for `rrtp-lasthop`.
+//! The bottleneck's rate by the spacing of packets that left together, three or more, for `rrtp-lasthop`.
 //!
 //! Packets that left at one moment arrive as far apart as the slowest link needs for each. The same holds for packets that
 //! left a little apart, if they waited for each other: then they arrive at least twice as far apart as they left.

@@ -63,7 +63,9 @@ const FORMS: [PrintedForm; 7] = [
         of: "limd",
         summary: "the RRTP thesis on a shared network, as printed: its rate does not rise without a hint",
         defaults: &[("rise", "printed")],
-        status: None,
+        status: Some(Status::Differs(
+            "told its share it is as fair as the thesis has it (s3-t5.1) and keeps the link busy (s3-t4.2); the rate cannot rise by itself (s3-limd)",
+        )),
     },
     PrintedForm {
         own: "rrtp-lasthop",

@@ -15,19 +15,21 @@
 //!   one is half of the mean rate of epochs in which it stayed. It is halved with each epoch in which beta has reached
 //!   0.5.
 //! - A loss that the receiver attributes to congestion halves the rate, once in a round trip (the thesis: "in a similar
-//!   manner as TCP Reno"). After a timeout it begins at a packet per round trip and doubles each epoch until r exceeds
-//!   1.05.
+//!   manner as TCP Reno"). "When the signs of congestion disappear, RRTP undergoes either a slow-start or a
+//!   fast-recovery phase, depending on the severity". Section 2.6.1 has losses that acknowledgements show as the less
+//!   severe form, timeouts as the more severe one. The phases are read so: after a round trip without another such loss
+//!   all of the rate returns ("instantaneous recovery", section 4.4.2); after a timeout the rate is a packet per round
+//!   trip, and doubles each epoch until r exceeds 1.05.
 //! - The receiver's notification of a rise of the trip times (section 3.6) counts as r above 1.05.
 //! - On a channel of its own the new rate is the most recent one over r, as soon as r leaves 0.95 to 1.05. The most
-//!   recent rate is that of the averages, so S/r is the receive rate, and applying it twice does no harm. Congestion
-//!   halves the rate for a round trip; then all of it is restored ("instantaneous recovery", section 4.4.2). There is no
-//!   probe, no window, no bound. `rrtp-lasthop` adds these.
+//!   recent rate is that of the averages, so S/r is the receive rate, and applying it twice does no harm. Congestion is
+//!   handled as above ("resorts back to its regular LIMD approach"). There is no probe, no window, no bound.
+//!   `rrtp-lasthop` adds these.
 
 mod receiver;
 
 use narrows_base::descriptor::ParamKind;
-use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
-use narrows_congestion::packet_train::PacketTrain;
+use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 use narrows_congestion::round_trips::RoundTrips;
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, ControllerEntry, Environment, Feedback, PacketOutcome,
@@ -109,7 +111,7 @@ const BELOW: f64 = 0.5;
 const STEADY: u64 = 2;
 /// Packets of the first flight, from which the first rate is measured: the thesis's P1 and P2 (section 3.2).
 const FIRST: f64 = 2.0;
-/// Round trips without enough of it, after which a flight per round trip is the first rate.
+/// Round trips without a pair that arrived, after which a flight per round trip is the first rate.
 const FIRST_ROUNDS: u64 = 3;
 /// Packets per second: another packet in four seconds, so that feedback arrives again after an outage.
 const MIN_RATE: f64 = 0.25;
@@ -131,7 +133,8 @@ fn with_rise(rise: Rise, environment: &Environment) -> Box<dyn Controller> {
         rise,
         rate: None,
         path: RoundTrips::default(),
-        flight: PacketTrain::default(),
+        first: None,
+        paired: None,
         out: 0,
         beta: FIRST_BETA,
         known: 0.0,
@@ -182,7 +185,10 @@ struct Limd {
     /// Packets per second.
     rate: Option<f64>,
     path: RoundTrips,
-    flight: PacketTrain,
+    /// The first of a pair: when it left, and when it was acknowledged.
+    first: Option<(Time, Time)>,
+    /// Packets per second by a pair.
+    paired: Option<f64>,
     out: u64,
     beta: f64,
     /// The largest given or measured rate of the path, and the lower bound, in packets per second.
@@ -215,13 +221,26 @@ impl Limd {
         self.rate = Some(bounded(rate, MIN_RATE));
     }
 
-    /// Sets the first rate: that of packets that were sent together, or a flight per round trip if too few of them
-    /// arrived.
+    /// Measures with two consecutive packets: the larger of their intervals at departure and at acknowledgement. A
+    /// lost packet, or one acknowledgement for both, leaves the measurement to the next two.
+    fn pair(&mut self, outcome: &PacketOutcome) {
+        let Some((sent, acked)) = self.first.take().filter(|_| !outcome.lost) else {
+            self.first = (!outcome.lost).then_some((outcome.sent, outcome.now));
+            return;
+        };
+        let arrived = outcome.now.since(acked);
+        if arrived > Duration::ZERO {
+            let interval = arrived.max(outcome.sent.since(sent)).as_secs_f64();
+            self.paired = Some(f64::from(outcome.bytes) * 8.0 / self.packet_bits / interval);
+        }
+    }
+
+    /// Sets the first rate: that of the first pair, or a flight per round trip if none arrived.
     fn begin(&mut self) {
         let Some(base) = self.path.base() else { return };
-        if let Some(rate) = self.flight.rate(FIRST as usize) {
-            self.known = rate / self.packet_bits;
-            self.set(self.known);
+        if let Some(rate) = self.paired {
+            self.known = rate;
+            self.set(rate);
         } else if self.path.rounds >= FIRST_ROUNDS {
             self.slow_start = true;
             self.set(FIRST / base);
@@ -269,7 +288,11 @@ impl Limd {
         if self.beta >= MAX_BETA {
             self.least /= 2.0;
         }
-        self.set((rate * (1.0 - self.beta)).max(self.least.min(rate)));
+        let factor = 1.0 - self.beta;
+        let least = self.least;
+        let reduced = |rate: f64| (rate * factor).max(least.min(rate));
+        self.before = self.before.map(reduced);
+        self.set(reduced(rate));
         self.beta = (2.0 * self.beta).min(MAX_BETA);
     }
 
@@ -312,7 +335,7 @@ impl Controller for Limd {
 
     fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         if self.rate.is_none() {
-            self.flight.on_packet_outcome(outcome);
+            self.pair(outcome);
         }
         if !outcome.lost || outcome.radio || self.cut_at.is_some_and(|at| outcome.sent <= at) {
             return;
@@ -321,9 +344,7 @@ impl Controller for Limd {
         self.slow_start = false;
         self.steady = Steady::default();
         if let Some(rate) = self.rate {
-            if self.rise == Rise::OverRatio {
-                self.before.get_or_insert(rate);
-            }
+            self.before.get_or_insert(rate);
             self.set(rate / 2.0);
         }
     }

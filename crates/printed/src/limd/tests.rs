@@ -1,9 +1,8 @@
 //! The RRTP thesis's bounded LIMD, epoch by epoch.
 
 use super::*;
-use narrows_base::Duration;
-use narrows_congestion::Arrival;
 use narrows_congestion::fuzz::report;
+use narrows_congestion::{Arrival, SlowStartRestart};
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
@@ -41,17 +40,24 @@ fn epoch(c: &mut dyn Controller, number: u64, ratio: f64) -> f64 {
     rate(c)
 }
 
-/// P1 and P2 of section 3.2 leave together and tell the rate by themselves: 1000 bytes in 8 ms.
-#[test]
-fn the_first_two_packets_tell_the_rate() {
+/// The rate after a pair that left so many milliseconds apart, and was acknowledged at 100 ms and at `second`.
+fn paired(apart: u64, second: u64) -> f64 {
     let mut c = build_lasthop(&Settings::defaults(&[]), &Environment::default());
     assert_eq!(c.send_limits().cwnd, 2.0);
-    for (seq, now) in [(0, at(100)), (1, at(108))] {
-        let (sent, bytes, lost, marked, radio) = (at(0), 1000, false, false, false);
+    for (seq, sent, now) in [(0, at(0), at(100)), (1, at(apart), at(second))] {
+        let (bytes, lost, marked, radio) = (1000, false, false, false);
         c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
-        c.on_ack(&report(now, Feedback::default(), now.since(at(0))));
+        c.on_ack(&report(now, Feedback::default(), now.since(sent)));
     }
-    assert!((rate(&*c) - 125.0).abs() < 0.1, "{}", rate(&*c));
+    rate(&*c)
+}
+
+/// The RRTP thesis, section 3.2: 1000 bytes in max(X, Y).
+#[test]
+fn first_pair_sets_rate_by_larger_interval() {
+    assert!((paired(0, 108) - 125.0).abs() < 0.1);
+    assert!((paired(10, 108) - 100.0).abs() < 0.1, "closer than they left");
+    assert!((paired(6, 108) - 125.0).abs() < 0.1, "less than twice as far apart");
 }
 
 /// The RRTP thesis: factors .95, .90, .80, .60, .50 and .50, above the lower bound of half the given rate, which is
@@ -104,6 +110,41 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
     let (seq, bytes, lost, marked) = (1, 1000, true, false);
     c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
     rate(c)
+}
+
+/// Sections 3.4.1 and 4.4.2: all of the rate returns after a round trip, less what signs of congestion took meanwhile.
+#[test]
+fn rate_returns_a_round_trip_after_congestion() {
+    let mut c = told("printed");
+    assert!((lose(&mut *c, 100, 201, false) - 50.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 3, 1.0) - 50.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 4, 1.0) - 100.0).abs() < 0.1);
+    let mut signs = told("printed");
+    lose(&mut *signs, 100, 201, false);
+    epoch(&mut *signs, 3, 1.2);
+    assert!((epoch(&mut *signs, 4, 1.0) - 95.0).abs() < 0.1);
+}
+
+/// A timeout is the more severe form: slow start from a packet per round trip.
+#[test]
+fn rate_doubles_each_epoch_after_timeout() {
+    let mut c = told("printed");
+    lose(&mut *c, 100, 201, false);
+    let srtt = Duration::from_millis(100);
+    c.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
+        now: at(400),
+        flight: 5,
+        timeout: true,
+        backoffs: 1,
+        min_rtt: srtt,
+        srtt,
+    }));
+    assert!((rate(&*c) - 10.0).abs() < 0.1);
+    for (number, expected) in [(5, 20.0), (6, 40.0), (7, 80.0), (8, 160.0)] {
+        assert!((epoch(&mut *c, number, 1.0) - expected).abs() < 0.1);
+    }
+    assert!((epoch(&mut *c, 9, 1.2) - 152.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 10, 1.0) - 152.0).abs() < 0.1);
 }
 
 #[test]
