@@ -7,7 +7,6 @@ pub mod tcp;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::Poll;
@@ -23,7 +22,7 @@ pub const MAX_ADDRESSES: usize = 8;
 /// # Errors
 /// The resolver's.
 #[cfg(feature = "runtime-tokio")]
-pub async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+pub async fn lookup(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     Ok(tokio::net::lookup_host((host, port)).await?.collect())
 }
 
