@@ -5,8 +5,6 @@ mod all_cores;
 #[cfg(feature = "measure")]
 mod bench;
 #[cfg(feature = "measure")]
-mod bench_bad_links;
-#[cfg(feature = "measure")]
 mod bench_env;
 #[cfg(feature = "measure")]
 mod bench_hysteria;
@@ -84,10 +82,6 @@ cargo xtask COMMAND
                    through the same relay; writes its section of docs/benchmarks.md
   bench hysteria   our transport beside both modes of Hysteria 2 (tools/hysteria-speed, built where Go is) at 1 to 30%
                    loss, through the same relay; writes its section of docs/benchmarks.md
-  bench bad-links  a controller where links lose, delay, reorder and change, in simulation: medians over seeds,
-                   each beside its goal (--filter TEXT, --protocols A,B, --seeds N; --quick: a part of the
-                   cells; --json FILE keeps the figures, --before FILE shows such a file's beside; --write
-                   writes the section of docs/benchmarks.md)
   bench networks   controllers on networks drawn at random, in simulation: scores with intervals, and paired
                    differences (--set dev|check or --seed N; --only networks|mixes|transfers|traces|named;
                    --protocols A,B; --traces DIR: recorded links; --quick: ten CPU minutes; --each: every network;
@@ -174,7 +168,6 @@ const MEASUREMENTS: &[BenchEntry] = &[
     ("bench small", false, bench_small::run),
     ("bench env", false, |_| bench_env::run()),
     ("bench probe", false, bench_probe::run),
-    ("bench bad-links", true, bench_bad_links::run),
     ("bench hysteria", true, bench_hysteria::run),
     #[cfg(target_os = "linux")]
     ("bench kernel", true, bench_kernel::run),
