@@ -15,17 +15,17 @@ use crate::all_cores::{self, SeedRun};
 use crate::flags::Flags;
 use crate::section::{self, keep, read};
 use item::{BenchNetwork, BenchPart};
-use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
+use scores::{MIX_RIVAL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::path::{Path, PathBuf};
 use variants::MeasuredVariant;
 
-const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
+const KNOWN: &str = "--set dev|check, --seed N, --only networks|access|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE, \
                      --without A,B|A+B|all, --scale CONSTANT|all|random=F,F, --draws N, --write";
 
-/// Numbers of networks, mixes and networks for transfers; `--quick` uses the first of them.
-const FULL: [usize; 3] = [600, 240, 100];
-const QUICK: [usize; 3] = [200, 100, 40];
+/// Numbers of networks, networks by access type, mixes and networks for transfers; `--quick` uses the first of them.
+const FULL: [usize; 4] = [600, 300, 240, 100];
+const QUICK: [usize; 4] = [200, 100, 100, 40];
 
 struct Options {
     seed: u64,
@@ -104,10 +104,11 @@ impl Options {
 
     fn items(&self) -> Result<Vec<BenchNetwork>, String> {
         let mut items = Vec::new();
-        let [networks, mixes, transfers] = if self.quick { QUICK } else { FULL };
+        let [networks, access, mixes, transfers] = if self.quick { QUICK } else { FULL };
         for part in &self.only {
             match part {
                 BenchPart::Networks => items.extend(law::networks(self.seed, networks)),
+                BenchPart::Access => items.extend(law::access(self.seed, access)),
                 BenchPart::Mixes => items.extend(law::mixes(self.seed, mixes)),
                 BenchPart::Transfers => items.extend(law::transfers(self.seed, transfers)),
                 BenchPart::Named => items.extend(law::named()),
@@ -141,7 +142,9 @@ fn without_longest(items: Vec<BenchNetwork>) -> Result<Vec<BenchNetwork>, String
 
 fn part(name: &str) -> Result<BenchPart, String> {
     let part = BenchPart::ALL.into_iter().find(|p| p.name() == name.trim());
-    part.ok_or_else(|| format!("--only '{name}': networks, mixes, transfers, traces or named"))
+    part.ok_or_else(|| {
+        format!("--only '{name}': networks, access, mixes, transfers, traces or named")
+    })
 }
 
 /// Commas within parentheses belong to a protocol.
@@ -298,10 +301,8 @@ fn runs_of(item: &BenchNetwork, protocols: &[String], rivals: bool) -> Vec<(Stri
     match item.part {
         BenchPart::Transfers => TRANSFER_RIVALS.iter().for_each(|r| rival(r)),
         BenchPart::Traces => rival(TRACE_RIVAL),
-        BenchPart::Networks | BenchPart::Mixes | BenchPart::Named => {}
-    }
-    if let Some(neighbours) = item.neighbours.as_ref().filter(|_| !item.beside_itself()) {
-        list.push((CONTROL.into(), neighbours.other.into()));
+        BenchPart::Mixes => rival(MIX_RIVAL),
+        BenchPart::Networks | BenchPart::Access | BenchPart::Named => {}
     }
     list
 }
@@ -351,8 +352,9 @@ mod tests {
 
     fn all(seed: u64) -> Vec<BenchNetwork> {
         let mut items = law::networks(seed, FULL[0]);
-        items.extend(law::mixes(seed, FULL[1]));
-        items.extend(law::transfers(seed, FULL[2]));
+        items.extend(law::access(seed, FULL[1]));
+        items.extend(law::mixes(seed, FULL[2]));
+        items.extend(law::transfers(seed, FULL[3]));
         items.extend(law::named());
         items
     }
@@ -439,7 +441,7 @@ mod tests {
         assert_eq!(before.len(), items.len());
         let text = page::text(&items, &results, &options.protocols, Some(&before));
         assert!(text.contains("goodput / capacity, mean"), "{text}");
-        assert!(text.contains(CONTROL), "{text}");
+        assert!(text.contains("no more harm than CUBIC"), "{text}");
         assert!(Options::read(&["--set".into(), "x".into()]).is_err());
     }
 }

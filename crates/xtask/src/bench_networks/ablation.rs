@@ -21,7 +21,7 @@ const COLUMNS: [(BenchPart, &str, &str, bool, bool); 8] = [
     (BenchPart::Networks, "goodput / capacity, mean", "goodput", true, true),
     (BenchPart::Networks, "goodput / capacity, p10", "its p10", true, true),
     (BenchPart::Networks, "mean queue, ms, median", "queue, ms", false, false),
-    (BenchPart::Mixes, "share within .4 to .6", "fair share", true, true),
+    (BenchPart::Mixes, "no more harm than CUBIC", "harmless", true, true),
     (BenchPart::Mixes, "their starved flows", "starved", false, true),
     (BenchPart::Mixes, "beside itself: Jain, mean", "Jain", true, true),
     (BenchPart::Mixes, "capacity used", "used", true, true),
@@ -49,7 +49,7 @@ impl Scores {
         };
         let columns = COLUMNS.iter().map(|c| column(c.0, c.1)).collect();
         let is_class =
-            |s: &Score| s.label.starts_with("goodput: ") || s.label.starts_with("share: ");
+            |s: &Score| s.label.starts_with("goodput: ") || s.label.starts_with("no more harm: ");
         let classes = all.into_iter().map(|(_, s)| s).filter(is_class).collect();
         Scores { columns, classes }
     }

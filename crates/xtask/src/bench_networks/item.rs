@@ -18,6 +18,8 @@ pub const PACKET: u32 = 1500;
 pub enum BenchPart {
     /// One flow on a network that was drawn.
     Networks,
+    /// One flow on a network of a type of access that people have.
+    Access,
     /// Several flows beside several.
     Mixes,
     /// A transfer that ends.
@@ -29,8 +31,9 @@ pub enum BenchPart {
 }
 
 impl BenchPart {
-    pub const ALL: [BenchPart; 5] = [
+    pub const ALL: [BenchPart; 6] = [
         BenchPart::Networks,
+        BenchPart::Access,
         BenchPart::Mixes,
         BenchPart::Transfers,
         BenchPart::Traces,
@@ -40,6 +43,7 @@ impl BenchPart {
     pub fn name(self) -> &'static str {
         match self {
             BenchPart::Networks => "networks",
+            BenchPart::Access => "access",
             BenchPart::Mixes => "mixes",
             BenchPart::Transfers => "transfers",
             BenchPart::Traces => "traces",

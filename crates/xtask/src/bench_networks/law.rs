@@ -1,4 +1,8 @@
-//! The distribution from which networks are drawn; `docs/benchmarks.md` describes it.
+//! The distributions from which networks are drawn; `docs/benchmarks.md` describes them. `access.rs` has the second one.
+
+mod access;
+
+pub use access::networks as access;
 
 use super::item::{BenchNetwork, BenchPart, Neighbours, PACKET};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};
@@ -85,12 +89,16 @@ impl Draft {
         delays: (f64, f64),
         most_bdp: f64,
     ) -> Draft {
-        let (rate_bps, delay_s) = loop {
-            let (rate_bps, delay_s) = (log_uniform(random, rates), log_uniform(random, delays));
+        loop {
+            let rate_bps = log_uniform(random, rates);
+            let delay_s = log_uniform(random, delays);
             if rate_bps * 2.0 * delay_s <= most_bdp * 8.0 * f64::from(PACKET) {
-                break (rate_bps, delay_s);
+                return Draft::of(rate_bps, delay_s);
             }
-        };
+        }
+    }
+
+    fn of(rate_bps: f64, delay_s: f64) -> Draft {
         Draft {
             rate_bps,
             delay_s,
@@ -393,18 +401,34 @@ fn transfer(bytes: f64) -> SourceSpec {
     spec.and_then(|spec| SourceSpec::read(&spec)).unwrap_or_else(|_| SourceSpec::bulk())
 }
 
-/// The conditions that the benchmark names: bursts of 16 packets at 5%, each with twenty seeds.
+/// The conditions that the benchmark names, each with twenty seeds: bursts of 16 packets at 5%; 8 and 2 Mbit/s in turn,
+/// 200 ms each; and a path whose round trip grows from 30 to 200 ms.
 pub fn named() -> Vec<BenchNetwork> {
     let packets = "20Mbit/s,25ms,loss=ge(g=0.0032895,h=0.0625)";
     // 16 packets take 9.6 ms.
     let time = "20Mbit/s,25ms,loss=fade(bad=9.6ms,good=182.4ms)";
-    [("bursts of 16 packets, 5%", packets), ("bursts of 16 packets' time, 5%", time)]
-        .map(|(name, link)| {
-            let mut item = BenchNetwork::new(BenchPart::Named, name, link, 20.0);
-            (item.passes, item.seeds, item.seed) = (0.95, 20, 1);
-            item
-        })
-        .into()
+    let of = |name: &str, link: &str, passes: f64| {
+        let mut item = BenchNetwork::new(BenchPart::Named, name, link, 20.0);
+        item.passes = passes;
+        item.seeds = 20;
+        item
+    };
+    let mut items = vec![
+        of("bursts of 16 packets, 5%", packets, 0.95),
+        of("bursts of 16 packets' time, 5%", time, 0.95),
+    ];
+    for rtt_ms in [5, 10, 20, 30, 40, 60, 120] {
+        let link = format!("8Mbit/s,{}ms,queue=50p", f64::from(rtt_ms) / 2.0);
+        let mut item = of(&format!("8 and 2 Mbit/s in turn, RTT {rtt_ms} ms"), &link, 1.0);
+        let rate = |i: u64| Rate::from_bps(if i.is_multiple_of(2) { 8_000_000 } else { 2_000_000 });
+        let change = |i: u64| (Duration::from_millis(200 * i), LinkChange::Rate(rate(i)));
+        item.changes = (1..100).map(change).collect();
+        items.push(item);
+    }
+    let mut longer = of("RTT from 30 to 200 ms", "10Mbit/s,15ms,queue=50p", 1.0);
+    longer.changes.push((Duration::from_secs(8), LinkChange::Delay(Duration::from_millis(100))));
+    items.push(longer);
+    items
 }
 
 /// A recorded link with a deep queue, the flow alone.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Figures by name; medians over the seeds of an item.
 pub type Figures = BTreeMap<String, f64>;
 
-/// Others' flows with less than this part of an equal share starve.
+/// A flow with less than this part of an equal share over the measured span, of 18 to 108 s, starves.
 const STARVED: f64 = 0.1;
 /// Smallest share of the capacity in means of logarithms. A flow that delivered less counts with this share.
 const LEAST_GOODPUT: f64 = 1e-3;
@@ -24,7 +24,9 @@ pub fn run(item: &BenchNetwork, plan: &Plan, seed: u64) -> Result<Figures, Strin
     let mut figures = match item.part {
         BenchPart::Transfers => transfer(item, &result),
         BenchPart::Mixes => mix(plan, &result),
-        BenchPart::Networks | BenchPart::Traces | BenchPart::Named => alone(item, plan, &result),
+        BenchPart::Networks | BenchPart::Access | BenchPart::Traces | BenchPart::Named => {
+            alone(item, plan, &result)
+        }
     };
     figures.insert("events", result.events as f64);
     Ok(figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
@@ -83,7 +85,8 @@ fn mix(plan: &Plan, run: &RunResult) -> Named {
     let per_second = link.capacity_bits / run.span_s.max(1e-9);
     let served: f64 = link.groups.iter().map(|g| g.served_bits).sum();
     Named::from([
-        ("share", mean(&own) / (mean(&own) + mean(&others)).max(1e-9)),
+        ("equal Mbit/s", 8e-6 * equal / run.span_s),
+        ("own Mbit/s", 8e-6 * mean(&own) / run.span_s),
         ("others Mbit/s", 8e-6 * mean(&others) / run.span_s),
         ("starved", starved(&others) / others.len() as f64),
         ("own starved", starved(&own) / own.len() as f64),

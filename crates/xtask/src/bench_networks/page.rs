@@ -1,7 +1,7 @@
 //! The table in a terminal, and the file of `--json` and `--before`.
 
 use super::item::{BenchNetwork, BenchPart};
-use super::scores::{self, CONTROL, Results, Score};
+use super::scores::{self, Results, Score};
 use super::statistics::{IntervalValue, paired};
 use std::fmt::Write as _;
 
@@ -18,13 +18,9 @@ pub fn text(
         if rows.is_empty() {
             continue;
         }
-        let mut columns: Vec<&str> = protocols.iter().map(String::as_str).collect();
-        if part == BenchPart::Mixes {
-            columns.push(CONTROL);
-        }
         let count = items.iter().filter(|i| i.part == part).count();
         let _ = write!(text, "\n{:<48}", format!("{} ({count})", part.name()));
-        for column in &columns {
+        for column in protocols {
             let _ = write!(text, "{column:>18}");
         }
         for title in difference_titles(protocols, before) {
@@ -35,7 +31,7 @@ pub fn text(
             let label = format!("{} ({})", row.label, row.keys.len());
             let label = if row.keys.len() == count { row.label.clone() } else { label };
             let _ = write!(text, "{label:<48}");
-            for column in &columns {
+            for column in protocols {
                 let value = row.statistic.estimate(&row.values(results, column));
                 let _ = write!(text, "{:>18}", written(value, row.digits, false));
             }
@@ -88,9 +84,7 @@ pub fn each(items: &[BenchNetwork], results: &Results, protocols: &[String]) -> 
     for item in items {
         let _ = writeln!(text, "{}: {} [{}]", item.key(), item.describe(), item.classes.join(", "));
         let Some(of_item) = results.get(&item.key()) else { continue };
-        let mut columns: Vec<&str> = protocols.iter().map(String::as_str).collect();
-        columns.push(CONTROL);
-        for (protocol, figures) in columns.iter().filter_map(|p| Some((p, of_item.get(*p)?))) {
+        for (protocol, figures) in protocols.iter().filter_map(|p| Some((p, of_item.get(p)?))) {
             let shown = figures.iter().filter(|(name, _)| *name != "events");
             let list: Vec<String> = shown.map(|(name, x)| format!("{name} {x:.4}")).collect();
             let _ = writeln!(text, "    {protocol:<16} {}", list.join(", "));

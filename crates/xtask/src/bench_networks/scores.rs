@@ -5,17 +5,19 @@ use super::measure::Figures;
 use super::statistics::Statistic;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Figures by item, then by protocol. [`CONTROL`] is a protocol, too.
+/// Figures by item, then by protocol.
 pub type Results = BTreeMap<String, BTreeMap<String, Figures>>;
 
-/// In a mix: the neighbours' own protocol in place of the one under test.
-pub const CONTROL: &str = "their own kind";
+/// In a mix: in place of the protocol under test. Who does no more harm than it, and gets no less, passes.
+pub const MIX_RIVAL: &str = "cubic";
 /// With which transfers are compared.
 pub const TRANSFER_RIVALS: [&str; 2] = ["cubic", "rrtp+bbr"];
 /// With which recorded links are compared.
 pub const TRACE_RIVAL: &str = "bbr";
 /// A network counts as missed if the score is below this share of the best controller's.
 const OF_BEST: f64 = 0.7;
+/// In a mix, of the smaller of an equal share and the rate beside or of [`MIX_RIVAL`].
+const KEPT: f64 = 0.8;
 
 type Of = Box<dyn Fn(&BTreeMap<String, Figures>, &str) -> f64>;
 
@@ -57,7 +59,7 @@ pub fn of(part: BenchPart, items: &[BenchNetwork]) -> Vec<Score> {
         return Vec::new();
     }
     match part {
-        BenchPart::Networks => networks(&items),
+        BenchPart::Networks | BenchPart::Access => networks(&items),
         BenchPart::Mixes => mixes(&items),
         BenchPart::Transfers => transfers(&items),
         BenchPart::Traces => traces(&items),
@@ -114,36 +116,44 @@ fn networks(items: &[&BenchNetwork]) -> Vec<Score> {
     rows
 }
 
+/// 1 if a mix passes: both sides have a mean rate of [`KEPT`] times the smaller of an equal share and the side's rate
+/// with [`MIX_RIVAL`] in place of the protocol, and no more flows of a side starve.
+fn does_no_more_harm(of_item: &BTreeMap<String, Figures>, protocol: &str) -> f64 {
+    let now = |name: &str| figure(of_item, protocol, name);
+    let with_rival = |name: &str| figure(of_item, MIX_RIVAL, name);
+    let keeps = |side: &str| now(side) >= KEPT * with_rival(side).min(with_rival("equal Mbit/s"));
+    let starves_no_more = |side: &str| now(side) <= with_rival(side);
+    let passes = keeps("others Mbit/s")
+        && keeps("own Mbit/s")
+        && starves_no_more("starved")
+        && starves_no_more("own starved");
+    if now("own Mbit/s").is_nan() { f64::NAN } else { f64::from(u8::from(passes)) }
+}
+
 fn mixes(items: &[&BenchNetwork]) -> Vec<Score> {
     let (own, others): (Vec<&BenchNetwork>, Vec<&BenchNetwork>) =
         items.iter().copied().partition(|i| i.beside_itself());
-    let share = || plain("share");
-    let fair = Statistic::Within(0.4, 0.6);
-    let kept = || over("others Mbit/s", CONTROL);
+    let passes = || -> Of { Box::new(does_no_more_harm) };
+    let kept = || over("others Mbit/s", MIX_RIVAL);
+    let queue = |name: &str, items: &[&BenchNetwork]| {
+        score(name, items, plain("queue ms"), Statistic::Quantile(0.5), 1)
+    };
     let mut rows = vec![
-        score("share within .4 to .6", &others, share(), fair, 2),
-        score("share, mean", &others, share(), Statistic::Mean, 3),
+        score("no more harm than CUBIC", items, passes(), Statistic::Mean, 2),
         score("their starved flows", &others, plain("starved"), Statistic::Mean, 3),
         score("own starved flows", &others, plain("own starved"), Statistic::Mean, 3),
-        score("their rate / beside their kind, p10", &others, kept(), Statistic::Quantile(0.1), 2),
-        score("their rate / beside their kind, mean", &others, kept(), Statistic::GeometricMean, 2),
+        score("their rate / beside CUBIC, p10", &others, kept(), Statistic::Quantile(0.1), 2),
+        score("their rate / beside CUBIC, mean", &others, kept(), Statistic::GeometricMean, 2),
         score("capacity used", &others, plain("used"), Statistic::Mean, 3),
-        score("mean queue, ms, median", &others, plain("queue ms"), Statistic::Quantile(0.5), 1),
+        queue("mean queue, ms, median", &others),
         score("beside itself: Jain, p10", &own, plain("jain"), Statistic::Quantile(0.1), 2),
         score("beside itself: Jain, mean", &own, plain("jain"), Statistic::Mean, 3),
         score("beside itself: capacity used", &own, plain("used"), Statistic::Mean, 3),
-        score(
-            "beside itself: mean queue, ms, median",
-            &own,
-            plain("queue ms"),
-            Statistic::Quantile(0.5),
-            1,
-        ),
+        queue("beside itself: mean queue, ms, median", &own),
     ];
-    for class in classes(&others) {
-        let of = of_class(&others, class);
-        rows.push(score(format!("share: {class}"), &of, share(), Statistic::Mean, 3));
-        rows.push(score(format!("within .4 to .6: {class}"), &of, share(), fair, 2));
+    for class in classes(items) {
+        let of = of_class(items, class);
+        rows.push(score(format!("no more harm: {class}"), &of, passes(), Statistic::Mean, 2));
     }
     rows
 }
@@ -216,4 +226,40 @@ fn named(items: &[&BenchNetwork]) -> Vec<Score> {
         rows.push(row("worst goodput", plain("worst goodput")));
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rates of both sides, and their starved flows, over an equal share of 1 Mbit/s.
+    fn of(own: f64, others: f64, starved: f64) -> Figures {
+        let figures = [
+            ("equal Mbit/s", 1.0),
+            ("own Mbit/s", own),
+            ("others Mbit/s", others),
+            ("starved", starved),
+            ("own starved", 0.0),
+        ];
+        figures.map(|(name, value)| (name.to_string(), value)).into()
+    }
+
+    #[test]
+    fn mix_passes_if_neither_side_is_worse_than_with_cubic() {
+        let with_cubic = of(1.5, 0.5, 0.0);
+        for (figures, expected) in [
+            (with_cubic.clone(), 1.0),
+            // The neighbours keep .8 of what they keep beside CUBIC.
+            (of(1.6, 0.4, 0.0), 1.0),
+            (of(1.61, 0.39, 0.0), 0.0),
+            // An equal share is enough.
+            (of(0.8, 1.2, 0.0), 1.0),
+            (of(0.79, 1.21, 0.0), 0.0),
+            (of(1.5, 0.5, 0.25), 0.0),
+        ] {
+            let item = [("cubic".into(), with_cubic.clone()), ("x".into(), figures)].into();
+            assert_eq!(does_no_more_harm(&item, "x"), expected, "{item:?}");
+        }
+        assert!(does_no_more_harm(&BTreeMap::new(), "x").is_nan());
+    }
 }

@@ -22,8 +22,6 @@ pub enum Statistic {
     GeometricMean,
     Quantile(f64),
     Least,
-    /// Share of values within these bounds, the upper one excluded.
-    Within(f64, f64),
     /// Number of values below this.
     CountBelow(f64),
 }
@@ -38,9 +36,6 @@ impl Statistic {
             }
             Statistic::Quantile(q) => quantile(sorted, q),
             Statistic::Least => sorted.first().copied().unwrap_or(f64::NAN),
-            Statistic::Within(low, high) => {
-                sorted.iter().filter(|x| (low..high).contains(*x)).count() as f64 / n
-            }
             Statistic::CountBelow(bound) => sorted.iter().filter(|x| **x < bound).count() as f64,
         }
     }
@@ -61,7 +56,7 @@ impl Statistic {
                 value * stats::estimate(logarithms).half().unwrap_or(f64::NAN)
             }
             Statistic::Least | Statistic::CountBelow(_) => f64::NAN,
-            Statistic::Quantile(_) | Statistic::Within(..) => spread(sorted.len(), |picks| {
+            Statistic::Quantile(_) => spread(sorted.len(), |picks| {
                 let mut sample: Vec<f64> = picks.iter().map(|i| sorted[*i]).collect();
                 sample.sort_by(f64::total_cmp);
                 self.of(&sample)
@@ -125,7 +120,6 @@ mod tests {
         assert_eq!(of(Statistic::Mean), 2.5);
         assert_eq!(of(Statistic::Quantile(0.5)), 2.5);
         assert_eq!(of(Statistic::Least), 1.0);
-        assert_eq!(of(Statistic::Within(2.0, 4.0)), 0.5);
         assert_eq!(of(Statistic::CountBelow(4.0)), 3.0);
         assert!((of(Statistic::GeometricMean) - 24f64.powf(0.25)).abs() < 1e-12);
         assert!(Statistic::Mean.estimate(&[]).value.is_nan());
