@@ -9,6 +9,7 @@ use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, Runs, StoredRun, keep};
 use narrows_lab::measure::MEASURES;
 use narrows_scenario::Plan;
+use narrows_sim::RunResult;
 use narrows_speed::KernelTcp;
 use narrows_transport::protocol;
 use std::sync::Mutex;
@@ -159,8 +160,7 @@ pub fn outcome(
             let real = KernelTcp { network: &network, link: [0, 1], congestion: &congestion };
             match real.run(control.stop) {
                 Ok(Some((result, lateness))) => {
-                    let mut run = keep(plan, variant.number, number, result);
-                    forget_unseen(&mut run);
+                    let run = stored(plan, variant.number, number, result);
                     let mut late = late.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     *late = late.max(lateness.p99_s);
                     if let Ok(mut runs) = runs.lock() {
@@ -250,6 +250,14 @@ pub fn beside(simulated: &mut Outcome, real: Outcome) {
     );
 }
 
+/// The figures of a run. The kernel's events have no digest. The seed takes its place: no two runs are the same.
+fn stored(plan: &Plan, variant: usize, seed: u64, result: RunResult) -> StoredRun {
+    let mut run = keep(plan, variant, seed, result);
+    run.digest = seed;
+    forget_unseen(&mut run);
+    run
+}
+
 fn forget_unseen(run: &mut StoredRun) {
     for (at, measure) in MEASURES.iter().enumerate() {
         if NOT_SEEN.contains(&measure.name) {
@@ -257,5 +265,41 @@ fn forget_unseen(run: &mut StoredRun) {
                 group.measures[at] = f64::NAN;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_lab::Question;
+
+    #[test]
+    fn real_runs_of_several_seeds_have_an_interval() {
+        let question = Question {
+            link: "1Mbit/s,10ms,loss=1%".into(),
+            protocols: "cubic".into(),
+            duration: narrows_base::Duration::from_secs(2),
+            seeds: 3,
+            ..Question::default()
+        };
+        let (scenario, _) = question.scenario(std::path::Path::new("")).unwrap();
+        let plan = Plan::new(scenario).unwrap();
+        let run = |seed: u64| {
+            let mut result =
+                narrows_sim::run(&plan.network(0, seed, false), &mut |_| true).unwrap();
+            result.digest = 0;
+            stored(&plan, 0, seed, result)
+        };
+        let runs: Runs = vec![vec![Some(run(1)), Some(run(2)), Some(run(3))]];
+        let about = OutcomeMetadata {
+            command: "compare",
+            command_line: String::new(),
+            link: String::new(),
+            path: String::new(),
+            aim: narrows_lab::recommendation::Aim::Bulk,
+        };
+        let outcome = collect(&plan, about, &runs, None);
+        assert_eq!(outcome.results[0].seeds, 3);
+        assert!(outcome.results[0].measure("goodput_bps").unwrap().ci95().is_some());
     }
 }

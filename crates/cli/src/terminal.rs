@@ -154,10 +154,14 @@ impl TerminalBar {
     }
 }
 
-/// A line of progress: the finished share after this time, and the remaining time at this pace.
+/// A line of progress: the finished share after this time, and from 1% on the remaining time at this pace.
 fn progress_line(what: &str, fraction: f64, since: Duration) -> String {
-    let left = since.as_secs_f64() * (1.0 - fraction) / fraction.max(1e-3);
-    format!("{what}: {:.0}% done, {left:.0} s left", fraction * 100.0)
+    let done = format!("{what}: {:.0}% done", fraction * 100.0);
+    if fraction < 0.01 {
+        return done;
+    }
+    let left = since.as_secs_f64() * (1.0 - fraction) / fraction;
+    format!("{done}, {left:.0} s left")
 }
 
 #[cfg(test)]
@@ -169,5 +173,6 @@ mod tests {
         let line = |fraction| progress_line("170 runs", fraction, Duration::from_secs(10));
         assert_eq!(line(0.25), "170 runs: 25% done, 30 s left");
         assert_eq!(line(1.0), "170 runs: 100% done, 0 s left");
+        assert_eq!(line(0.0), "170 runs: 0% done");
     }
 }
