@@ -23,6 +23,15 @@ pub fn width() -> Option<usize> {
     given.or_else(terminal).map(|columns: usize| columns.max(MIN_WIDTH))
 }
 
+/// Number of columns of the error stream, if that is a terminal; the variable COLUMNS may lower it.
+#[cfg(feature = "full")]
+pub fn error_width() -> Option<usize> {
+    let (terminal, _) = terminal_size::terminal_size_of(io::stderr())?;
+    let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = usize::from(terminal.0);
+    Some(given.map_or(terminal, |columns| terminal.min(columns)))
+}
+
 /// Width of running text in columns.
 pub fn text_width() -> usize {
     width().map_or(MAX_TEXT, |w| w.min(MAX_TEXT))

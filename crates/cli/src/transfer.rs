@@ -16,7 +16,7 @@ use crate::transport::{Hints, Reconfigure};
 use clap::Args;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
-use narrows_files::{ProgressEvent, Replace, Scheme, TransferControl, Url};
+use narrows_files::{Replace, Scheme, TransferControl, Url};
 use narrows_net::tap::Tap;
 use narrows_options::RARE;
 use narrows_peers::access::KnownServers;
@@ -281,7 +281,7 @@ fn get_over(
     let control = control.replacing(replace).with_hidden(a.hidden);
     let begun = Instant::now();
     let done = opened.watched(
-        |silent, most| progress.silent(silent, most),
+        |silence| progress.tick(silence, || opened.unacknowledged()),
         &a.reconfigure,
         || {
             opened.while_busy(|| {
@@ -350,7 +350,7 @@ fn put_over(
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
-        |silent, most| progress.silent(silent, most),
+        |silence| progress.tick(silence, || opened.unacknowledged()),
         &a.reconfigure,
         || {
             opened.while_busy(|| {
@@ -400,12 +400,7 @@ fn going(
     let progress = Arc::new(TransferProgress::new(what, folder));
     let told = Arc::clone(&progress);
     let naming = Arc::clone(&progress);
-    let control = TransferControl::new(&STOP, options.hints.limit, move |step| {
-        if let ProgressEvent::Moved(bytes) = step {
-            told.moved(bytes);
-        }
-        told.tell(step);
-    });
+    let control = TransferControl::new(&STOP, options.hints.limit, move |step| told.tell(step));
     (control.naming_left_out(move |line| naming.leave_out(line)), progress)
 }
 
@@ -453,7 +448,8 @@ fn finish(
             if done.held > 0 { format!(" of {}", local::size(done.bytes)) } else { String::new() };
         let moved = local::size(done.moved);
         format!(
-            "{verb} {what}: {moved}{of} in {seconds:.1} s, {mbit:.1} Mbit/s, {}",
+            "{verb} {what}: {moved}{of} in {seconds:.1} s, {}, {}",
+            progress::rate(mbit),
             opened.protocol()
         )
     };

@@ -19,9 +19,8 @@ use narrows_wire::noise::PublicKey;
 use socket::TcpSocket;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Time limit of connecting, and of the handshake.
@@ -42,6 +41,7 @@ pub struct TcpSession {
     // The last address that answered is tried first.
     good: Mutex<Option<SocketAddr>>,
     signals: ServerSignals,
+    sockets: Mutex<Vec<Weak<TcpStream>>>,
     /// Receives one line, once, when the server is busy and the request is repeated.
     busy: fn(&str),
 }
@@ -76,6 +76,7 @@ impl TcpSession {
             silence: SILENCE,
             good: Mutex::new(None),
             signals: ServerSignals::default(),
+            sockets: Mutex::default(),
             busy: |_| (),
         })
     }
@@ -109,6 +110,12 @@ impl TcpSession {
     #[must_use]
     pub fn silent_for(self, silence: Duration) -> TcpSession {
         TcpSession { silence, ..self }
+    }
+
+    /// The sockets of its open streams.
+    pub fn sockets(&self) -> Vec<Arc<TcpStream>> {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.iter().filter_map(Weak::upgrade).collect()
     }
 
     fn connect(&self) -> Result<TcpStream, Error> {
@@ -153,6 +160,10 @@ impl Session for TcpSession {
         if let Some(name) = &self.congestion {
             socket.set_congestion(name)?;
         }
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.retain(|socket| socket.strong_count() > 0);
+        sockets.push(socket.downgrade());
+        drop(sockets);
         let stream =
             noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
                 // The error of a wrong key already names the server.

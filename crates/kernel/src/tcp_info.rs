@@ -19,6 +19,8 @@ pub struct TcpInfo {
     pub retransmissions: u32,
     /// Bytes of payload sent, retransmissions included.
     pub bytes_sent: u64,
+    /// Bytes of payload written and not acknowledged, whether sent or not (Linux 4.19).
+    pub bytes_unacknowledged: u64,
     /// Expiries of the retransmission timer (Linux 6.7).
     pub timeouts: u16,
 }
@@ -42,13 +44,21 @@ impl TcpInfo {
             let [first, second] = [four(at), four(at + 4)].map(u64::from);
             if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
         };
+        let bytes_sent = eight(200);
+        let bytes_acknowledged = eight(120);
+        let bytes_retransmitted = eight(208);
+        let bytes_unsent = u64::from(four(144));
+        let bytes_written = bytes_unsent.saturating_add(bytes_sent);
         TcpInfo {
             rtt_us: four(68),
             cwnd: four(80),
             retransmissions: four(100),
             pacing_rate: eight(104),
             segments_sent: four(156),
-            bytes_sent: eight(200),
+            bytes_sent,
+            bytes_unacknowledged: bytes_written
+                .saturating_sub(bytes_retransmitted)
+                .saturating_sub(bytes_acknowledged),
             timeouts: two(240),
         }
     }
@@ -79,5 +89,25 @@ mod tests {
         let info = TcpInfo::of(&near).unwrap();
         assert!(info.bytes_sent == 5000 && info.cwnd >= 2 && info.retransmissions == 0, "{info:?}");
         assert!((1..=5).contains(&info.segments_sent) && info.rtt_us < 1_000_000, "{info:?}");
+    }
+
+    #[test]
+    fn tcp_info_of_blocked_sender_counts_unacknowledged_bytes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut far = listener.accept().unwrap().0;
+        near.set_nonblocking(true).unwrap();
+        let mut written = 0;
+        while let Ok(n) = near.write(&[1; 65_536]) {
+            written += n as u64;
+        }
+        let blocked = TcpInfo::of(&near).unwrap().bytes_unacknowledged;
+        assert!((1..written).contains(&blocked), "{blocked} of {written} bytes");
+        near.set_nonblocking(false).unwrap();
+        far.read_exact(&mut vec![0; written as usize]).unwrap();
+        // The answer acknowledges what came before it.
+        far.write_all(&[1]).unwrap();
+        near.read_exact(&mut [0]).unwrap();
+        assert_eq!(TcpInfo::of(&near).unwrap().bytes_unacknowledged, 0);
     }
 }

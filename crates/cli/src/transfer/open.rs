@@ -30,6 +30,13 @@ pub enum TransferDirection {
     Put,
 }
 
+/// Time since the server's last packet, and the time after which the connection is given up.
+#[derive(Clone, Copy)]
+pub struct ServerSilence {
+    pub so_far: Duration,
+    pub limit: Duration,
+}
+
 enum AnySession {
     Tcp(Box<TcpSession>),
     Rrtp(Box<RrtpSession>),
@@ -242,6 +249,16 @@ pub fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), E
     Ok(())
 }
 
+/// Bytes written to a socket and not acknowledged.
+#[cfg(target_os = "linux")]
+fn unacknowledged(socket: &std::net::TcpStream) -> u64 {
+    narrows_kernel::TcpInfo::of(socket).map_or(0, |info| info.bytes_unacknowledged)
+}
+#[cfg(not(target_os = "linux"))]
+fn unacknowledged(_: &std::net::TcpStream) -> u64 {
+    0
+}
+
 /// Starts a thread within a scope.
 ///
 /// # Errors
@@ -328,40 +345,58 @@ impl OpenSession {
         })
     }
 
-    /// Runs `work`. Twice a second calls `tell` with the server's silence so far and the silence after which the
-    /// connection is given up. Applies `reconfigure` at its times. Over TCP it only runs `work`.
+    /// Runs `work`. Twice a second calls `tell` with the server's silence, if the transport measures it. Applies
+    /// `reconfigure` at its times, over rrtp.
     ///
     /// # Errors
     /// Those of `work`, or the system has no thread left.
     pub fn watched<T>(
         &self,
-        tell: impl Fn(Duration, Duration) + Sync,
+        tell: impl Fn(Option<ServerSilence>) + Sync,
         reconfigure: &Reconfigure,
         work: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let AnySession::Rrtp(session) = &self.over else { return work() };
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let watching = thread(scope, || {
                 while !done.load(Ordering::SeqCst) {
-                    if let Some((silent, most)) = session.silence() {
-                        tell(silent, most);
-                    }
+                    tell(self.silence());
                     std::thread::park_timeout(std::time::Duration::from_millis(500));
                 }
             })?;
-            let telling = thread(scope, || self.reconfigured(session, reconfigure, &done));
+            let telling = match &self.over {
+                AnySession::Tcp(_) => Ok(None),
+                AnySession::Rrtp(session) => {
+                    thread(scope, || self.reconfigured(session, reconfigure, &done)).map(Some)
+                }
+            };
             let worked = match &telling {
                 Ok(_) => work(),
                 Err(e) => Err(e.clone()),
             };
             done.store(true, Ordering::SeqCst);
             watching.thread().unpark();
-            if let Ok(telling) = telling {
+            if let Ok(Some(telling)) = telling {
                 telling.thread().unpark();
             }
             worked
         })
+    }
+
+    fn silence(&self) -> Option<ServerSilence> {
+        let AnySession::Rrtp(session) = &self.over else { return None };
+        session.silence().map(|(so_far, limit)| ServerSilence { so_far, limit })
+    }
+
+    /// Bytes of an upload that were written and that the server has not acknowledged. Over TCP only Linux reports them.
+    pub fn unacknowledged(&self) -> u64 {
+        match (&self.over, self.direction) {
+            (_, TransferDirection::Get) => 0,
+            (AnySession::Rrtp(session), _) => session.unacknowledged(),
+            (AnySession::Tcp(session), _) => {
+                session.sockets().iter().map(|socket| unacknowledged(socket)).sum()
+            }
+        }
     }
 
     /// Passes the hints to the sending end, each at its time, until the work is done.

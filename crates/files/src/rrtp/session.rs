@@ -242,6 +242,11 @@ impl RrtpSession {
         self.existing().is_some_and(|current| current.connection.stats().counters.retreats > 0)
     }
 
+    /// Bytes written to its streams that the server has not acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.existing().map_or(0, |current| current.connection.stats().bytes_unacknowledged)
+    }
+
     /// Whether there is a connection, open or ended.
     pub fn is_connected(&self) -> bool {
         self.existing().is_some()

@@ -6,7 +6,7 @@ use narrows_peers::error::{Error, ErrorKind, shown};
 use narrows_peers::rate_cap::RateCap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Interval at which a blocking call checks its deadlines.
@@ -57,6 +57,11 @@ impl TcpSocket {
     /// Bounds the rate of sent bytes from now on.
     pub(super) fn limit(&self, cap: Arc<RateCap>) {
         self.waits().cap = Some(cap);
+    }
+
+    /// The kernel's socket, as long as a half of the stream is open.
+    pub(super) fn downgrade(&self) -> Weak<TcpStream> {
+        Arc::downgrade(&self.tcp)
     }
 
     /// Shuts down both directions, also while threads wait in them.

@@ -160,6 +160,7 @@ impl Connection {
             bytes_sent: self.traffic.bytes_sent,
             bytes_received: self.traffic.bytes_received,
             bytes_arrived: arrived,
+            bytes_unacknowledged: self.payload.streams.unacknowledged() as u64,
             bytes_taken: taken + self.inbox.bytes,
             srtt: self.path.sender.rtt().srtt(),
             min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },

@@ -118,6 +118,8 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Stream bytes that the peer has received in order.
     pub bytes_arrived: u64,
+    /// Stream bytes that were written and are not acknowledged yet.
+    pub bytes_unacknowledged: u64,
     /// Bytes of the peer's streams that the application has read or discarded, and bytes of
     /// received messages.
     pub bytes_taken: u64,
