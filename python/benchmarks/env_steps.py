@@ -1,7 +1,7 @@
 """Steps per second of the vector environment in Python.
 
-`cargo xtask bench env` compares it with the engine alone: the program of --engine simulates the same
-links without steps, in alternation with the environments here.
+With --engine target/release/examples/steps, that program simulates the same links without steps, in
+alternation with the environments here: the engine alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// A yardstick, not a part of Narrows: `cargo xtask bench hysteria` builds it where Go is.
+// A yardstick, not a part of Narrows: `cargo xtask bench transport` builds it where Go is.
 module narrows.invalid/hysteria-speed
 
 go 1.25.0

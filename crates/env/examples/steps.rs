@@ -1,6 +1,7 @@
 //! Environment steps per second, beside the engine alone on the same links: 10 Mbit/s, packets of 1,500 bytes,
-//! steps of one RTT, links kept full by a fixed window. `cargo xtask bench env` runs this program and its counterpart in
-//! Python. Arguments: RTT in ms, environments, steps, threads (0: one per core), rounds, and `alone` for the engine alone.
+//! steps of one RTT, links kept full by a fixed window. `python/benchmarks/env_steps.py` is its
+//! counterpart in Python. Arguments: RTT in ms, environments, steps, threads (0: one per core), rounds, and `alone` for
+//! the engine alone.
 //!
 //! `cargo run --release -p narrows-env --example steps -- 20 1024 400 2 5`
 

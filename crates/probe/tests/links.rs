@@ -32,9 +32,27 @@ fn each(fill: bool) -> Vec<(&'static str, u64, PathEstimate, CheckedEstimate)> {
     all
 }
 
+/// The table of `docs/probe.md`: for each link and quantity the largest error of any seed; relative for rate, policer and
+/// buffer, in seconds for the RTT, absolute for the loss.
+fn print_largest_errors(all: &[(&str, u64, PathEstimate, CheckedEstimate)]) {
+    for link in LINKS {
+        let mut line = link.name.to_string();
+        for what in ["rtt", "rate", "loss", "policer", "buffer"] {
+            let of = all.iter().filter(|(name, _, _, j)| *name == link.name && j.what == what);
+            let errors = of.filter(|(.., j)| j.found.high.is_finite()).map(|(.., j)| {
+                let error = (j.found.value - j.truth).abs();
+                if ["rtt", "loss"].contains(&what) { error } else { error / j.truth }
+            });
+            line += &format!(", {what} {:.5}", errors.fold(0.0, f64::max));
+        }
+        println!("{line}");
+    }
+}
+
 #[test]
 fn what_is_found_is_near_the_truth_and_the_intervals_hold_it() {
     let all = each(true);
+    print_largest_errors(&all);
     for (name, seed, estimate, judged) in &all {
         assert!(judged.near, "{name}, seed {seed}: {judged:?}\n{}", estimate.link());
     }

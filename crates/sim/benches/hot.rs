@@ -1,5 +1,5 @@
-//! Micro-benchmarks of the hot paths: run with `cargo bench -p narrows-sim`. `cargo xtask bench`
-//! times whole processes beside ns-2.
+//! Micro-benchmarks of the hot paths: run with `cargo bench -p narrows-sim`. The example
+//! `dumbbell` times whole processes.
 
 use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};

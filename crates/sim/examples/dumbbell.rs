@@ -1,5 +1,5 @@
-//! N flows over one bottleneck: drives the engine without the lab crate. `cargo xtask bench` times
-//! this program. Arguments: flows, Mbit/s, seconds, protocol, `idle` (flows that never start).
+//! N flows over one bottleneck: drives the engine without the lab crate. Arguments: flows, Mbit/s, seconds,
+//! protocol, `idle` (flows that never start). `tools/ns2/dumbbell.tcl` is the same in ns-2.
 //!
 //! `cargo run --release -p narrows-sim --example dumbbell -- 10 100 60`
 

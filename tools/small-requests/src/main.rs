@@ -1,16 +1,18 @@
 //! What small things cost with rrtp and with quinn, in one process, in turns.
 //!
 //! Each transport has a server and a client, each with a thread and a runtime of its own, as two processes would
-//! have. They take turns row by row, so that whatever else happens on the machine happens to all. Prints a
-//! JSON line for each turn of each row, and at last how much memory an idle connection holds, for which every
-//! transport gets a process of its own (`--idle NAME`).
+//! have. They take turns row by row, so that whatever else happens on the machine happens to all. Prints a table of
+//! medians, and at last how much memory an idle connection holds, for which every transport gets a process of its own
+//! (`--idle NAME`).
 
 mod quinn_side;
 mod rows;
 mod rrtp;
+mod table;
 mod transport;
 
 use rows::{Cost, ROWS, Row};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -113,28 +115,24 @@ fn main() -> Result<()> {
         contestant::<rrtp::Rrtp<false>>("rrtp-thread")?,
         contestant::<quinn_side::Quinn>("quinn")?,
     ];
+    let mut costs: BTreeMap<(&str, &str), Vec<Cost>> = BTreeMap::new();
     for turn in 0..turns {
         for (name, row) in ROWS.iter().filter(|r| only.is_empty() || only.contains(&r.0)) {
             // Each is first as often as the others.
             for place in 0..all.len() {
                 let who = &all[(turn + place) % all.len()];
                 who.row.send(*row)?;
-                let Cost { cpu_us, latency_us, switches, datagrams } = who.cost.recv()??;
-                println!(
-                    "{{\"row\":\"{name}\",\"who\":\"{}\",\"turn\":{turn},\"cpu_us\":{cpu_us:.3},\
-                     \"latency_us\":{latency_us:.3},\"switches\":{switches:.3},\
-                     \"datagrams\":{datagrams:.3}}}",
-                    who.name
-                );
+                costs.entry((*name, who.name)).or_default().push(who.cost.recv()??);
             }
         }
     }
+    table::print(&costs);
     if only.is_empty() {
         for who in &all {
             let out = Command::new(std::env::current_exe()?).args(["--idle", who.name]).output()?;
             let text = String::from_utf8_lossy(&out.stdout);
             let bytes: f64 = text.trim().parse().map_err(|_| format!("idle: {out:?}"))?;
-            println!("{{\"row\":\"idle\",\"who\":\"{}\",\"bytes\":{bytes:.0}}}", who.name);
+            println!("idle, {}: {:.0} kB", who.name, bytes / 1000.0);
         }
     }
     std::process::exit(0);
