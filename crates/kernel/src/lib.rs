@@ -58,4 +58,4 @@ pub use connection::ConnectionFigures;
 #[cfg(target_os = "linux")]
 pub use native::Native;
 #[cfg(target_os = "linux")]
-pub use tcp_info::{TcpInfo, set_max_pacing_rate};
+pub use tcp_info::TcpInfo;

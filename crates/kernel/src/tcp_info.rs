@@ -1,6 +1,6 @@
 //! The kernel's state of a TCP connection (`TCP_INFO`), with any congestion control.
 
-use crate::bpf::system::{TCP_INFO_BYTES, max_pacing_rate, tcp_info};
+use crate::bpf::system::{TCP_INFO_BYTES, tcp_info};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -62,14 +62,6 @@ impl TcpInfo {
             timeouts: two(240),
         }
     }
-}
-
-/// Bounds a connection's pacing rate, in bytes per second (`SO_MAX_PACING_RATE`).
-///
-/// # Errors
-/// It is no socket.
-pub fn set_max_pacing_rate(socket: &impl AsFd, rate: u64) -> io::Result<()> {
-    max_pacing_rate(socket.as_fd(), rate)
 }
 
 #[cfg(test)]

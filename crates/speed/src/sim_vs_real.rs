@@ -35,8 +35,6 @@ pub struct SimVsReal {
     pub packet: u32,
     /// How long, the handshake included, s.
     pub seconds: f64,
-    /// Defaults of the protocol's parameters.
-    pub preset: Preset,
 }
 
 /// Measured values of one run.
@@ -48,7 +46,7 @@ pub struct MeasuredRun {
     pub rtt_s: f64,
     /// Mean time of a packet in the link's queue, s.
     pub wait_s: f64,
-    /// UDP payload bytes (of TCP: bytes of IP packets) offered to the link for each application byte that arrived in order.
+    /// UDP payload bytes offered to the link for each application byte that arrived in order.
     pub offered: f64,
 }
 
@@ -72,17 +70,14 @@ impl SimVsReal {
     }
 
     /// The link's two directions, as relays and emulators use them.
-    ///
-    /// # Errors
-    /// The link is invalid; one line.
-    pub fn ways(&self) -> Result<[LinkConfig; 2], String> {
+    fn ways(&self) -> Result<[LinkConfig; 2], String> {
         let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
         Ok([&link.forward, &link.back].map(|way| way.config(rtt, self.packet, false)))
     }
 
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
-        Protocol::read(&self.spec()?, self.preset, packet).map_err(|e| e.to_string())
+        Protocol::read(&self.spec()?, Preset::Rfc, packet).map_err(|e| e.to_string())
     }
     /// As simulated: with the handshake of a connection.
     fn simulated_protocol(&self) -> Result<Protocol, String> {
@@ -94,7 +89,7 @@ impl SimVsReal {
             }
             packet = u32::from(bytes) + DatagramConfig::preset(Preset::Rfc).header_bytes;
         }
-        Protocol::read(&spec, self.preset, packet).map_err(|e| e.to_string())
+        Protocol::read(&spec, Preset::Rfc, packet).map_err(|e| e.to_string())
     }
     fn spec(&self) -> Result<Spec, String> {
         Spec::parse(&self.protocol).map_err(|e| e.to_string())
@@ -132,16 +127,13 @@ impl SimVsReal {
         let bulk = Spec::parse("bulk").and_then(|s| SourceSpec::read(&s));
         let bulk = bulk.map_err(|e| e.to_string())?;
         let spec = between(self.simulated_protocol()?, bulk, 1, ways, end, seed);
-        let protocol_is_tcp = self.family()? == Family::Tcp;
         let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
         let nothing = || "the simulation has no results".to_string();
         let group = result.groups.first().ok_or_else(nothing)?;
         let there = result.links.first().ok_or_else(nothing)?;
         let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;
         let bytes = flow.goodput_bytes as f64;
-        // For the kernel's TCP, all bytes on the link are counted.
-        let headers = if protocol_is_tcp { 0 } else { HEADERS * on_link.offered };
-        let payload = on_link.offered_bytes.saturating_sub(headers);
+        let payload = on_link.offered_bytes.saturating_sub(HEADERS * on_link.offered);
         Ok(MeasuredRun {
             goodput_bps: bytes * 8.0 / self.seconds,
             rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,

@@ -68,7 +68,6 @@ fn real_sockets_do_what_the_simulation_says() {
         link: "10Mbit/s,20ms,queue=50kB".into(),
         packet: 1500,
         seconds: 4.0,
-        preset: narrows_transport::Preset::Rfc,
     };
     let sim = transfer.simulated(1).unwrap();
     let mut disagreed = Vec::new();

@@ -1,7 +1,7 @@
-//! `cargo xtask bench transport`: rrtp beside quinn over loopback and through the same relay.
+//! `cargo xtask bench transport`: rrtp beside quinn and Hysteria 2, over loopback and through the same relay.
 //!
-//! Both programs have both ends in one process; the relay is in this one, and links and losses are the
-//! same. quinn's program is `tools/quinn-speed`, outside the workspace.
+//! Each program has both ends in one process; the relay is in this one, and links and losses are the same. The others'
+//! programs are `tools/quinn-speed` and `tools/hysteria-speed`, outside the workspace.
 
 mod page;
 
@@ -11,9 +11,12 @@ use crate::real::ledger::LedgerKey;
 use crate::real::senders::{self, ComparedSender, HowSent, SpeedPrograms, figure, json, sender};
 use crate::real::{MeasuredLink, Measurement, Ran, link, load, measure, wanted};
 use std::path::Path;
+use std::process::Command;
 
 /// In the target folder.
 const LEDGER: &str = "bench-transport.jsonl";
+const QUINN: &str = "tools/quinn-speed";
+const HYSTERIA: &str = "tools/hysteria-speed";
 /// Over loopback: in turns, so often.
 const TURNS: u64 = 5;
 /// Name of the row without a relay.
@@ -32,27 +35,47 @@ const NETS: [MeasuredLink; 4] = [
     link("iv", "100Mbit/s,50ms,queue=1250kB,loss=0.1%", 100e6, 1500, 30.0, &["--rate", "100Mbit/s", "--rtt", "100ms"]),
 ];
 
+const fn lossy(name: &'static str, spec: &'static str) -> MeasuredLink {
+    link(name, spec, 20e6, 1500, 12.0, &["--rate", "20Mbit/s"])
+}
+
+/// Links beside Hysteria: a queue of one BDP, and losses of data only.
+const LOSSY: [MeasuredLink; 6] = [
+    lossy("1%", "20Mbit/s,25ms,queue=125kB,loss=1%,reverse-loss=0%"),
+    lossy("5%", "20Mbit/s,25ms,queue=125kB,loss=5%,reverse-loss=0%"),
+    lossy("10%", "20Mbit/s,25ms,queue=125kB,loss=10%,reverse-loss=0%"),
+    lossy("15%", "20Mbit/s,25ms,queue=125kB,loss=15%,reverse-loss=0%"),
+    lossy("20%", "20Mbit/s,25ms,queue=125kB,loss=20%,reverse-loss=0%"),
+    lossy("30%", "20Mbit/s,25ms,queue=125kB,loss=30%,reverse-loss=0%"),
+];
+
 const fn ours(protocol: &'static str, told: bool) -> HowSent {
     HowSent::Ours { protocol, told }
 }
 
-const SENDERS: [ComparedSender; 5] = [
+const SENDERS: [ComparedSender; 7] = [
     sender("rrtp", "rrtp", ours("rrtp", false)),
     sender("rrtp-told", "rrtp, given rate and RTT", ours("rrtp", true)),
     sender("rrtp+cubic", "rrtp+cubic", ours("rrtp+cubic", false)),
     sender("quinn-cubic", "quinn, CUBIC", HowSent::Quinn("cubic")),
     sender("quinn-bbr", "quinn, BBR", HowSent::Quinn("bbr")),
+    // Hysteria's default, and its mode that needs the link's rate.
+    sender("hysteria-bbr", "Hysteria 2, BBR", HowSent::Hysteria { told: false }),
+    sender("hysteria-brutal", "Hysteria 2, brutal", HowSent::Hysteria { told: true }),
 ];
-/// Senders over loopback, and through links.
+/// Senders over loopback, through links, and beside Hysteria.
 const OVER_LOOPBACK: [&str; 3] = ["rrtp", "rrtp+cubic", "quinn-cubic"];
 const THROUGH: [&str; 4] = ["rrtp", "rrtp-told", "quinn-cubic", "quinn-bbr"];
+const OVER_LOSSY: [&str; 4] = ["rrtp", "rrtp-told", "hysteria-bbr", "hysteria-brutal"];
 
 /// `bench transport`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
+    let relayed = [&NETS[..], &LOSSY].concat();
     let links: Vec<&str> =
-        [LOOPBACK, CROWD].into_iter().chain(NETS.iter().map(|n| n.name)).collect();
+        [LOOPBACK, CROWD].into_iter().chain(relayed.iter().map(|n| n.name)).collect();
     let ask = MeasureOptions::read(args, &links, &SENDERS.map(|s| s.name))
         .map_err(|e| format!("bench transport: {e}"))?;
+    let programs = build(LOSSY.iter().any(|l| ask.link(l.name)))?;
     let mut all = Vec::new();
     // In turns, so that other load on the machine affects all alike.
     for turn in 1..=TURNS {
@@ -64,36 +87,58 @@ pub fn run(args: &[String]) -> Result<(), String> {
             }
         }
     }
-    let through: Vec<&str> = THROUGH.into_iter().filter(|s| ask.protocol(s)).collect();
-    all.extend(wanted(&ask, &NETS, &through));
-    let programs = build()?;
-    let begun = load();
+    for (links, senders) in [(&NETS[..], THROUGH), (&LOSSY[..], OVER_LOSSY)] {
+        let is_built = |s: &str| programs.hysteria.is_ok() || !s.starts_with("hysteria");
+        let senders = senders.into_iter().filter(|s| ask.protocol(s) && is_built(s));
+        all.extend(wanted(&ask, links, &senders.collect::<Vec<_>>()));
+    }
+    let before = load();
     let one = |key: &LedgerKey, (): &()| {
         let over_loopback = |how| loopback(&programs, how, key.link == CROWD);
-        senders::run(&programs, (&SENDERS, &NETS), key, over_loopback)
+        senders::run(&programs, (&SENDERS, &relayed), key, over_loopback)
     };
     let (rows, fault) = measure(&ask, LEDGER, &all, |_| Ok(()), one)?;
-    page::write(&rows, ask.shorter, (begun, load()))?;
+    let chosen = |links: &[&str]| links.iter().any(|l| ask.link(l));
+    if chosen(&[&[LOOPBACK, CROWD], &NETS.map(|n| n.name)[..]].concat()) {
+        page::write(&rows, ask.shorter, (before, load()))?;
+    }
+    if chosen(&LOSSY.map(|n| n.name)) {
+        let missing = programs.hysteria.as_ref().err();
+        page::write_lossy(&rows, ask.shorter, (before, load()), missing)?;
+    }
     fault.map_or(Ok(()), Err)
 }
 
-fn build() -> Result<SpeedPrograms, String> {
+/// Builds the programs; Hysteria's only `with_hysteria`, and if Go is installed.
+fn build(with_hysteria: bool) -> Result<SpeedPrograms, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
-    let target = crate::command::target();
-    let quinn = std::env::var("QUINN_SPEED").unwrap_or_else(|_| {
-        let own = format!("{target}/release/quinn-speed");
-        match Path::new(&own).exists() {
-            true => own,
-            false => "tools/quinn-speed/target/release/quinn-speed".into(),
-        }
-    });
-    if !Path::new(&quinn).exists() {
-        return Err(format!(
-            "{quinn} is not there: build it with `cargo build --release --manifest-path \
-             tools/quinn-speed/Cargo.toml`, or say with QUINN_SPEED where it is"
-        ));
+    let target = std::path::absolute(crate::command::target()).map_err(|e| e.to_string())?;
+    let manifest = format!("{QUINN}/Cargo.toml");
+    let folder = format!("--target-dir={}", target.display());
+    cargo(&["build", "--release", "--locked", "--manifest-path", &manifest, &folder])?;
+    let program = |name: &str| target.join(name).display().to_string();
+    let hysteria = match with_hysteria {
+        true => build_hysteria(program("hysteria-speed")),
+        false => Err("its links were not chosen".into()),
+    };
+    if let (true, Err(why)) = (with_hysteria, &hysteria) {
+        eprintln!("Hysteria's rows are left out: {why}");
     }
-    Ok(SpeedPrograms { ours: format!("{target}/release/narrows"), theirs: Ok(quinn) })
+    let quinn = program("release/quinn-speed");
+    Ok(SpeedPrograms { ours: program("release/narrows"), quinn, hysteria })
+}
+
+/// Its path, or why it cannot be built.
+fn build_hysteria(program: String) -> Result<String, String> {
+    let mut go = Command::new("go");
+    let built = go.args(["build", "-o", &program, "."]).current_dir(HYSTERIA).output();
+    let out = built.map_err(|e| format!("go is not on this machine ({e})"))?;
+    if !out.status.success() || !Path::new(&program).exists() {
+        let text = String::from_utf8_lossy(&out.stderr);
+        let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+        return Err(format!("go build in {HYSTERIA}: {}", last.trim()));
+    }
+    Ok(program)
 }
 
 /// Processor time of a gigabyte over loopback.
@@ -104,10 +149,7 @@ fn loopback(programs: &SpeedPrograms, how: HowSent, crowd: bool) -> Result<Ran, 
         HowSent::Quinn(control) => {
             let crowded = ["--seconds", &seconds, "--connections", CONNECTIONS];
             let how = if crowd { &crowded[..] } else { &["--bytes", "1000000000"] };
-            json(
-                programs.theirs.as_ref().map_err(Clone::clone)?,
-                &[how, &["--control", control]].concat(),
-            )?
+            json(&programs.quinn, &[how, &["--control", control]].concat())?
         }
         HowSent::Ours { protocol, told: false } => {
             let crowded = ["--duration", &duration, "--connections", CONNECTIONS];

@@ -88,20 +88,6 @@ pub fn place(profile: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the package for release, and has `work` call Python with it, in the package's folder.
-#[cfg(feature = "measure")]
-pub fn release(work: impl FnOnce(&mut Command) -> Result<(), String>) -> Result<(), String> {
-    let python =
-        interpreter(IS_USABLE).ok_or("there is no Python 3.10 or newer with venv and pip")?;
-    let environment = environment(&python, ENVIRONMENT, TOOLS)?;
-    cargo(&["build", "--release", "--package", "narrows-python", "--lib", "--locked"])?;
-    place("release")?;
-    let source = std::path::absolute(Path::new(PACKAGE).join("python"));
-    let source = source.map_err(|e| format!("{PACKAGE}: {e}"))?;
-    let mut python = Command::new(environment.join("bin/python"));
-    work(python.current_dir(PACKAGE).env("PYTHONPATH", source))
-}
-
 /// The first Python for which this script succeeds.
 fn interpreter(script: &str) -> Option<String> {
     let own = std::env::var("PYTHON").ok();

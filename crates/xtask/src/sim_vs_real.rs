@@ -3,8 +3,6 @@
 //! Real time needs an idle machine: a run with a late relay is repeated alone. If it is late again, it is reported but
 //! not checked. Slow links run beside each other, within a budget.
 
-#[cfg(target_os = "linux")]
-mod kernel;
 mod page;
 
 use crate::real::ask::MeasureOptions;
@@ -13,13 +11,10 @@ use crate::real::{MeasuredLink, Ran, link, measure, wanted};
 use narrows_base::Duration;
 use narrows_net::relay::Lateness;
 use narrows_speed::{MeasuredRun, SimVsReal};
-use narrows_transport::Preset;
 
 const PAGE: &str = "docs/sim-vs-real.md";
 /// In the target folder.
 const LEDGER: &str = "sim-vs-real.jsonl";
-/// The kernel's packets, also on the slow link.
-const KERNEL_PACKET: u32 = 1500;
 
 const NETS: [MeasuredLink; 6] = [
     link("i", "20Mbit/s,25ms,queue=125kB,loss=1%", 20e6, 1500, 20.0, &[]),
@@ -48,12 +43,6 @@ const PROTOCOLS: [&str; 13] = [
 
 /// `sim_vs_real`, with the flags of [`MeasureOptions`].
 pub fn run(args: &[String]) -> Result<(), String> {
-    #[cfg(target_os = "linux")]
-    if let Some((flag, rest)) = args.split_first()
-        && flag == "--kernel"
-    {
-        return kernel::run(rest);
-    }
     let ask = MeasureOptions::read(args, &NETS.map(|n| n.name), &[])
         .map_err(|e| format!("sim-vs-real: {e}"))?;
     let protocols = ask
@@ -61,32 +50,34 @@ pub fn run(args: &[String]) -> Result<(), String> {
         .as_ref()
         .map_or(PROTOCOLS.to_vec(), |list| list.iter().map(String::as_str).collect());
     let wanted = wanted(&ask, &NETS, &protocols);
-    let of = |key: &LedgerKey| sim_vs_real(key, Preset::Rfc);
     for run in &wanted {
-        of(&run.key)?.check()?;
+        sim_vs_real(&run.key)?.check()?;
     }
     let (rows, fault) = measure(
         &ask,
         LEDGER,
         &wanted,
-        |key| of(key)?.simulated(key.seed),
+        |key| sim_vs_real(key)?.simulated(key.seed),
         |key, sim| {
-            let (real, late) = of(key)?.real(key.seed)?;
+            let (real, late) = sim_vs_real(key)?.real(key.seed)?;
             Ok(both(sim, &real, late))
         },
     )?;
     page::write(&rows, ask.shorter, &|row| {
         let late = Duration::from_secs_f64(row.late_mean_s);
-        of(&row.key)?.simulated_late(row.key.seed, late)
+        sim_vs_real(&row.key)?.simulated_late(row.key.seed, late)
     })?;
     fault.map_or(Ok(()), Err)
 }
 
-fn sim_vs_real(key: &LedgerKey, preset: Preset) -> Result<SimVsReal, String> {
+fn sim_vs_real(key: &LedgerKey) -> Result<SimVsReal, String> {
     let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
-    let packet = if preset == Preset::Linux { KERNEL_PACKET } else { net.packet };
-    let (protocol, link) = (key.protocol.clone(), net.spec.into());
-    Ok(SimVsReal { protocol, link, packet, seconds: key.seconds, preset })
+    Ok(SimVsReal {
+        protocol: key.protocol.clone(),
+        link: net.spec.into(),
+        packet: net.packet,
+        seconds: key.seconds,
+    })
 }
 
 /// The figures of both, and a line.

@@ -73,21 +73,6 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<[u8; TCP_INFO_BYTES]> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes) }
 }
 
-/// setsockopt(2) with `SO_MAX_PACING_RATE`.
-pub fn max_pacing_rate(socket: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
-    // SAFETY: the kernel reads the eight bytes of `rate`, which lives through the call.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            (&raw const rate).cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// The number of a descriptor, as attributes carry it.
 pub fn number(fd: &OwnedFd) -> u32 {
     fd.as_raw_fd().unsigned_abs()

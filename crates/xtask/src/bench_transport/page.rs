@@ -1,6 +1,6 @@
 //! The section of `docs/benchmarks.md`.
 
-use super::{CONNECTIONS, CROWD, LOOPBACK, LOOPBACK_S, NETS, SENDERS, TURNS};
+use super::{CONNECTIONS, CROWD, HYSTERIA, LOOPBACK, LOOPBACK_S, LOSSY, NETS, SENDERS, TURNS};
 use crate::real::ledger::LedgerRow;
 use crate::real::senders::{ComparedSender, table};
 use crate::real::{LATE_S, spread};
@@ -30,6 +30,45 @@ pub fn write(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> Result<(), S
     section::write(PAGE, "transport", &text(rows, shorter, load))
 }
 
+/// Writes the section of the links beside Hysteria; the rest of the page stays.
+pub fn write_lossy(
+    rows: &[LedgerRow],
+    shorter: f64,
+    load: (f64, f64),
+    missing: Option<&String>,
+) -> Result<(), String> {
+    section::write(PAGE, "hysteria", &lossy(rows, shorter, load, missing))
+}
+
+fn lossy(rows: &[LedgerRow], shorter: f64, load: (f64, f64), missing: Option<&String>) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let missing = missing
+        .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
+    format!(
+        "## Beside Hysteria 2\n\n\
+One transfer of {:.0} s over real sockets and the relay, handshake included. The link of the first rows is\n\
+`{}`. Figures are medians over seeds (smallest to largest) of\n\
+application bytes that arrived in order, *offered* UDP payload bytes for each of them, and the mean queueing time. A\n\
+full queue takes 50 ms.\n\
+\n\
+Hysteria's BBR is its default and gets no rate. \"brutal\" is given the link's rate, as is *rrtp, given rate and RTT*\n\
+(no RTT here). Hysteria carries the stream as a proxy; its server counts the bytes to be forwarded.\n\
+\n\
+{missing}| loss | sender | Mbit/s | offered | mean queue ms | relay late ms (mean, worst run) | seeds |\n\
+|---|---|---|---|---|---|---|\n{}\n\
+Run `cargo xtask bench transport --links 1%,5%,10%,15%,20%,30%` (needs Go to build `{HYSTERIA}`). Measured on\n\
+{cores} cores, load {:.1} at the beginning and {:.1} at the end, with several runs at once\n\
+[within a budget](#in-real-time).\n\
+\n\
+",
+        LOSSY[0].seconds * shorter,
+        LOSSY[0].spec,
+        table(rows, &LOSSY, &SENDERS, shorter, true),
+        load.0,
+        load.1
+    )
+}
+
 fn text(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let seconds =
@@ -52,10 +91,10 @@ Through the relay, handshake included, medians over seeds (smallest to largest):
 |---|---|---|---|---|---|---|\n{}\n\
 Links: {}.\n\
 \n\
-Run `cargo build --release` in `tools/quinn-speed` with the same target folder, then `cargo xtask bench transport`\n\
-(`--runs N`, `--links`, `--protocols`; `--resume` continues after an interruption). Measured on {cores} cores, load {:.1} at\n\
-the beginning and {:.1} at the end, with several runs at once [within a budget](#in-real-time). A run with its relay\n\
-late by more than {:.2} ms on average was repeated alone. If all of a row's runs stayed late, the row is marked.\n\
+Run `cargo xtask bench transport` (`--runs N`, `--links`, `--protocols`; `--resume` continues after an interruption).\n\
+Measured on {cores} cores, load {:.1} at the beginning and {:.1} at the end, with several runs at once\n\
+[within a budget](#in-real-time). A run with its relay late by more than {:.2} ms on average was repeated alone. If all\n\
+of a row's runs stayed late, the row is marked.\n\
 \n\
 {METHOD}",
         loopback(rows),

@@ -1,9 +1,7 @@
-//! The harness of measurements in real time (`sim_vs_real`, `bench transport`, `bench hysteria`): links by variants by
+//! The harness of measurements in real time (`sim_vs_real`, `bench transport`): links by variants by
 //! seeds, several runs at once within a budget, and a file from which a killed measurement continues.
 
 pub mod ask;
-#[cfg(target_os = "linux")]
-pub mod kernel_tcp;
 pub mod ledger;
 mod schedule;
 pub mod senders;
@@ -193,21 +191,6 @@ pub fn runs_of<'a>(
     let all: Vec<&LedgerRow> = rows.iter().filter(mine).collect();
     let in_time = all.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
     (all, in_time)
-}
-
-/// Runs each case once a round, so that load on the machine affects all alike. Returns the results of each case.
-pub fn alternate<C, R>(
-    rounds: usize,
-    cases: &[C],
-    mut run: impl FnMut(&C) -> Result<R, String>,
-) -> Result<Vec<Vec<R>>, String> {
-    let mut all: Vec<Vec<R>> = cases.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds {
-        for (case, results) in cases.iter().zip(&mut all) {
-            results.push(run(case)?);
-        }
-    }
-    Ok(all)
 }
 
 /// Median, least, most; NaN without any.

@@ -38,10 +38,11 @@ pub const fn sender(name: &'static str, title: &'static str, how: HowSent) -> Co
     ComparedSender { name, title, how }
 }
 
-/// Paths of the senders' programs; or why one is missing.
+/// Paths of the senders' programs, or why one is missing.
 pub struct SpeedPrograms {
     pub ours: String,
-    pub theirs: Result<String, String>,
+    pub quinn: String,
+    pub hysteria: Result<String, String>,
 }
 
 /// One run: a transfer over one of the links, or `other` where none has the name in the key.
@@ -65,13 +66,13 @@ pub fn run(
         HowSent::Quinn(control) => {
             let way = ["--listen", server, "--connect", through];
             let what = ["--seconds", &seconds, "--control", control];
-            json(programs.theirs.as_ref().map_err(Clone::clone)?, &[way, what].concat())
+            json(&programs.quinn, &[way, what].concat())
         }
         HowSent::Hysteria { told } => {
             let rate = if told { link.bps } else { 0.0 }.to_string();
             let way = ["-listen", server, "-connect", through];
             json(
-                programs.theirs.as_ref().map_err(Clone::clone)?,
+                programs.hysteria.as_ref().map_err(Clone::clone)?,
                 &[way, ["-seconds", &seconds, "-rate", &rate]].concat(),
             )
         }
