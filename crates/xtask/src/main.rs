@@ -10,7 +10,6 @@ mod bpf;
 mod command;
 mod crate_order;
 mod deny;
-mod file_order;
 #[cfg(feature = "validate")]
 mod findings;
 mod flags;
@@ -18,7 +17,6 @@ mod fuzz;
 mod members;
 mod package;
 mod packages;
-mod prose;
 mod python;
 #[cfg(feature = "measure")]
 mod real;
@@ -26,6 +24,7 @@ mod real;
 mod section;
 #[cfg(feature = "measure")]
 mod sim_vs_real;
+mod sources;
 mod test;
 #[cfg(feature = "validate")]
 mod validate;
@@ -85,7 +84,6 @@ fn main() -> ExitCode {
         "validate" => validate(rest),
         "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
-        "prose" => prose::report(".".as_ref(), rest),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
@@ -158,8 +156,7 @@ fn check() -> Result<(), String> {
     fuzz::check_lock()?;
     bpf::check()?;
     crate_order::check(".".as_ref())?;
-    prose::check(".".as_ref())?;
-    file_order::check(".".as_ref())?;
+    sources::check(".".as_ref())?;
     packages::check_counts()?;
     packages::check_packaging()?;
     deny::check_changed()?;
