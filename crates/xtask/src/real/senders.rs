@@ -179,3 +179,32 @@ fn free_port() -> Result<SocketAddr, String> {
     }
     Err("no port from 21000 to 24999 is free".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(protocol: &str, seed: u64, filled: f64, late_mean_s: f64) -> LedgerRow {
+        let key = LedgerKey { protocol: protocol.into(), link: "10%".into(), seed, seconds: 12.0 };
+        let figures = [("filled", filled), ("offered", 1.2), ("queue_s", 0.004)];
+        let figures = figures.map(|(name, x)| (name.to_string(), x)).into();
+        LedgerRow { commit: String::new(), key, attempt: 1, late_mean_s, figures, load: 0.0 }
+    }
+
+    #[test]
+    fn late_run_counts_only_if_its_row_has_no_other() {
+        let links = [super::super::link("10%", "20Mbit/s,25ms", 20e6, 1500, 12.0, &[])];
+        let how = HowSent::Hysteria { told: false };
+        let senders = [sender("a", "A", how), sender("b", "B", how)];
+        let rows = [
+            row("a", 1, 0.8, 0.0),
+            row("a", 2, 0.7, 0.0),
+            row("a", 3, 0.1, 0.01),
+            row("b", 1, 0.6, 0.01),
+        ];
+        let table = table(&rows, &links, &senders, 1.0, true);
+        assert!(table.contains("| 10% | A | 15.0 (14.0 to 16.0) | 1.200"), "{table}");
+        assert!(table.contains("| 10% | B | 12.0") && table.contains("(late)"), "{table}");
+        assert_eq!(table.lines().count(), 2, "{table}");
+    }
+}
