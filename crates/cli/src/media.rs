@@ -11,7 +11,7 @@ use self::values::{Layer, latency, layer, port};
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::log::{Log, LogLevel};
+use crate::log::{Log, LogArgs, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::terminal::{STOP, note, print, print_json, print_json_line};
 use crate::transport::{Hints, TransportArgs, rate, urls};
@@ -117,9 +117,8 @@ pub struct Receive {
     /// This receiver's key [default: server.key in the folder that `narrows key` names; client.key, if it connects]
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub log: LogArgs,
     #[command(flatten)]
     pub group: GroupReceiveArgs,
     #[command(flatten)]
@@ -171,9 +170,8 @@ pub struct Send {
     /// This sender's key [default: client.key in the folder that `narrows key` names; server.key with --listen]
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub log: LogArgs,
     #[command(flatten)]
     pub group: GroupSendArgs,
     #[command(flatten)]
@@ -222,7 +220,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     }
     let places: Vec<_> = to.iter().map(SocketAddr::to_string).collect();
     if let Some(base) = a.group.group.multicast {
-        let log = Log::of_known(a.log.as_deref())?;
+        let log = Log::of_known(&a.log)?;
         return groups::receive(&a.group, base, to, a.latency, a.json, &log, &a.live);
     }
     catch_signals();
@@ -234,7 +232,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         Some(url) => connected(url, RECEIVES, identity, config.clone())?,
         None => coming(a.listen.as_ref(), a.clients.as_ref(), RECEIVES, identity)?,
     };
-    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let log = Arc::new(Log::of_known(&a.log)?);
     let (json, once) = (a.json, a.once);
     let lines = log.clone();
     let tell = move |event: &InletEvent| match event {
@@ -348,7 +346,7 @@ fn send(a: &Send) -> Result<(), Failure> {
             ));
         }
     };
-    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let log = Arc::new(Log::of_known(&a.log)?);
     let lines = log.clone();
     let says_rates = a.rate_lines;
     let (page, on_state) = on_page::of_sender(&a.live, config.protocol.label())?;

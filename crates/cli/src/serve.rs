@@ -3,7 +3,7 @@
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::log::{Log, LogLevel};
+use crate::log::{Log, LogArgs, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
 use crate::settings::{self, KeptSettings};
@@ -13,12 +13,13 @@ use crate::transport::{Hints, TransportArgs, bare_number, bytes, rate};
 use clap::Args;
 use narrows_base::Rate;
 use narrows_files::rrtp::{Permit, ServerControl};
-use narrows_files::service::Permits;
+use narrows_files::service::{AnsweredRequest, PATH_SHOWN, Permits};
 use narrows_files::{Service, rrtp, tcp, url};
 use narrows_options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::learned::LearnedPaths;
-use narrows_peers::{Error, error, key};
+use narrows_peers::{Error, ErrorKind, error, key};
+use serde_json::{Map, Value};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,9 +93,8 @@ pub struct ServeArgs {
     /// rrtp+fixed), up to this rate
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
-    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub log: LogArgs,
     #[command(flatten)]
     pub transport: TransportArgs,
     #[command(flatten)]
@@ -156,6 +156,7 @@ fn reload(
     before: &ServeArgs,
     in_force: &mut KeptPermits,
     control: &ServerControl,
+    log: &Log,
 ) -> Result<String, Failure> {
     let a: ServeArgs = settings::again()?;
     let mut kept = KeptSettings::default();
@@ -172,6 +173,7 @@ fn reload(
         None => "all clients".into(),
     };
     control.set_permits(permits);
+    log.reconfigure(&a.log);
     *in_force = bounds;
     let is_bound = a.listen == before.listen;
     let listen = if is_bound { "" } else { "; listen changes only by a restart" };
@@ -199,17 +201,21 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
     let permits = bounds.permits(a, AllowList::load)?;
     let (may_put, has_quota) = (permits.put, permits.quota.is_some());
     let open_to_all = permits.clients.is_none();
-    let log = Arc::new(Log::new(a.log.as_deref())?);
+    let log = Arc::new(Log::new(&a.log)?);
     let lines = log.clone();
     let metrics = a.metrics.endpoint()?;
     let (requests, refusals) = (metrics.requests.clone(), metrics.refusals.clone());
     let service = Arc::new(Service::new(&a.dir, permits, move |event| {
-        let failed = if event.failed.is_some() { LogLevel::Warning } else { LogLevel::Info };
+        let level = match event.failed.as_ref().map(|e| e.kind) {
+            Some(ErrorKind::Local | ErrorKind::Full) => LogLevel::Error,
+            Some(_) => LogLevel::Warning,
+            None => LogLevel::Info,
+        };
         requests.add(&[event.what, if event.failed.is_some() { "failed" } else { "ok" }], 1);
         event.failed.iter().for_each(|e| refusals.add(&[e.kind.word()], 1));
         // Only the address: a client may use any number of ports.
         let source = event.from.rsplit_once(':').map_or(event.from.as_str(), |(host, _)| host);
-        lines.line(failed, source, &event.to_string());
+        lines.event(level, source, &event.to_string(), fields(event));
     })?);
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a.learn, &a.transport.hints)?;
@@ -269,13 +275,28 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
             // If no thread is available, try again in an hour.
             let _ = spawn(Box::new(move || service.sweep()));
         }
-        daemon::reload(&log, || reload(a, &mut bounds, &control));
+        daemon::reload(&log, || reload(a, &mut bounds, &control, &log));
         std::thread::sleep(Duration::from_millis(100));
     }
     daemon::stopping();
     control.end();
     drop(shown);
     recording.finish(Ok(()))
+}
+
+/// Fields of a request in a log of JSON.
+fn fields(event: &AnsweredRequest) -> Map<String, Value> {
+    let mut fields = Map::from_iter([
+        ("client".into(), event.from.as_str().into()),
+        ("request".into(), event.what.into()),
+        ("path".into(), event.path.chars().take(PATH_SHOWN).collect::<String>().into()),
+        ("bytes".into(), event.bytes.into()),
+        ("seconds".into(), event.took.as_secs_f64().into()),
+    ]);
+    if let Some(e) = &event.failed {
+        fields.insert("error".into(), e.kind.word().into());
+    }
+    fields
 }
 
 /// The file of learned paths, if `--learn` is set.

@@ -3,7 +3,7 @@
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::log::{Log, LogLevel};
+use crate::log::{Log, LogArgs, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
 use crate::serve::learned;
@@ -152,9 +152,8 @@ pub struct TunnelServeArgs {
     /// rrtp+fixed), up to this rate
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
-    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub log: LogArgs,
     #[command(flatten)]
     pub transport: TransportArgs,
     #[command(flatten)]
@@ -208,9 +207,8 @@ pub struct TunnelConnectArgs {
     /// This client's key [default: client.key in the folder that `narrows key` names]
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub log: LogArgs,
     #[command(flatten)]
     pub transport: TransportArgs,
     #[command(flatten)]
@@ -347,6 +345,7 @@ fn reload(
     before: &TunnelServeArgs,
     in_force: &mut KeptLimits,
     server: &TunnelServer,
+    log: &Log,
 ) -> Result<String, Failure> {
     let a: TunnelServeArgs = settings::again()?;
     let mut kept = KeptSettings::default();
@@ -362,6 +361,7 @@ fn reload(
     let keys = new.clients.len();
     server.set_permissions(new)?;
     *in_force = bounds;
+    log.reconfigure(&a.log);
     let is_bound = (&a.listen, &a.tun) == (&before.listen, &before.tun);
     let bound = if is_bound { "" } else { "; listen and tun change only by a restart" };
     Ok(format!("{keys} clients, {} targets{}{bound}", a.allow.len(), kept.line()))
@@ -373,7 +373,7 @@ fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
     let permissions = permissions(a, &bounds, AllowList::load)?;
     let config = a.transport.connection()?;
     let listen = address("--listen", a.listen.as_deref().unwrap_or("127.0.0.1:47471"))?;
-    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let log = Arc::new(Log::of_known(&a.log)?);
     let identity = server_key(a.identity.as_deref())?;
     let name = key::text(identity.public());
     let permit = match a.permit_rate_driven {
@@ -409,7 +409,8 @@ fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
     };
     let lines = log.clone();
     let warn = move |line: &str| lines.line(LogLevel::Warning, "allow", line);
-    let look = |server: &TunnelServer| daemon::reload(&log, || reload(a, &mut bounds, server));
+    let look =
+        |server: &TunnelServer| daemon::reload(&log, || reload(a, &mut bounds, server, &log));
     let done = blocking::serve(listen, options, ready, warn, look, &STOP);
     daemon::stopping();
     recording.finish(done.map_err(Failure::from))
@@ -433,9 +434,9 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
         ));
     }
     let config = a.transport.connection()?;
-    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let log = Arc::new(Log::of_known(&a.log)?);
     // ssh shows the error stream of its ProxyCommand: there, only the error that ends it is of interest.
-    let is_silent = a.stdio.is_some() && a.log.is_none();
+    let is_silent = a.stdio.is_some() && a.log.log.is_none();
     let identity = client_key(a.identity.as_deref())?;
     let (known, server) = (known_servers()?, url.server());
     let key = match url.key {

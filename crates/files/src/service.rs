@@ -107,7 +107,7 @@ impl AnsweredRequest {
 }
 
 /// Most characters of a path in the log.
-const PATH_SHOWN: usize = 300;
+pub const PATH_SHOWN: usize = 300;
 
 impl fmt::Display for AnsweredRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 //! a tunnel in this process.
 
 use crate::failure::Failure;
-use crate::log::{Log, LogLevel};
+use crate::log::{Log, LogArgs, LogLevel};
 use crate::transport::{Hints, TransportArgs};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
@@ -87,7 +87,7 @@ impl TcpEnds {
             threads: Vec::new(),
         };
         // A line for each refused connection would fill the error stream.
-        let log = Log::new(None)?;
+        let log = Log::new(&LogArgs::default())?;
         let options = ServerOptions {
             identity: server,
             permissions,
