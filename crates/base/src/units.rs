@@ -250,22 +250,35 @@ pub fn number(text: &str, unit: Unit) -> Result<f64, SpecError> {
     }
 }
 
-/// Reads a share of lost packets: `1%`, or `0.01`. From 0.1 on it needs `%`, since 0.5 may mean 0.5% or 50%.
+/// Reads a share of packets: `1%`, or `0.01`. From 0.1 on it needs `%`, since 0.5 may mean 0.5% or 50%. Errors name the
+/// key.
 ///
 /// # Errors
 /// As [`number`]; also a share above 1, and a number from 0.1 on without `%`.
-pub fn loss_share(text: &str) -> Result<f64, SpecError> {
+pub fn share(key: &str, text: &str) -> Result<f64, SpecError> {
     let share = number(text, Unit::Fraction)?;
     if !(0.0..=1.0).contains(&share) {
-        let why = format!("loss '{text}' must be between 0 and 1 (100%)");
+        let why = format!("{key} '{text}' must be between 0 and 1 (100%)");
         return Err(SpecError::new(why));
     }
     if share >= 0.1 && !text.contains('%') {
         let percent = (share * 1e10).round() * 1e-8;
-        let why = format!("loss '{text}' may be {text}% or {percent}%: write one of these");
+        let why = format!("{key} '{text}' may be {text}% or {percent}%: write one of these");
         return Err(SpecError::new(why));
     }
     Ok(share)
+}
+
+/// Writes a share so that [`share`] reads it: exactly if it was read, else to the last bit or two.
+pub fn share_text(share: f64) -> String {
+    if share < 0.1 {
+        return share.to_string();
+    }
+    let percent = share * 100.0;
+    let nearest = [percent, percent.next_down(), percent.next_up()];
+    let exact = nearest.iter().filter(|percent| *percent / 100.0 == share);
+    let shortest = exact.map(f64::to_string).min_by_key(String::len);
+    format!("{}%", shortest.unwrap_or_else(|| percent.to_string()))
 }
 
 /// Reads a time such as `80ms`.
@@ -339,6 +352,22 @@ fn leading_number(text: &str) -> (Option<f64>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn share_of_any_key_is_asked_for_from_a_tenth_on() {
+        let e = share("duplicate", "0.5").unwrap_err().to_string();
+        assert_eq!(e, "duplicate '0.5' may be 0.5% or 50%: write one of these");
+        for tenths in 0..=1000 {
+            let text = format!("{}%", f64::from(tenths) / 10.0);
+            let read = share("duplicate", &text).unwrap();
+            assert_eq!(share("duplicate", &share_text(read)).unwrap(), read, "{text}");
+        }
+        for x in (1..1000).map(|n| f64::from(n) / 999.7) {
+            let read = share("corrupt", &share_text(x)).unwrap();
+            assert!((read - x).abs() <= 2.0 * f64::EPSILON * x, "{x}");
+        }
+        assert_eq!(share_text(1.0), "100%");
+    }
 
     #[test]
     fn units_are_read_and_required() {

@@ -127,7 +127,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 /// Parses a share from 0 to 1, for clap.
 pub fn share(text: &str) -> Result<f64, String> {
-    let x = units::loss_share(text).map_err(|e| e.to_string())?;
+    let x = units::share("loss", text).map_err(|e| e.to_string())?;
     if (0.0..1.0).contains(&x) {
         Ok(x)
     } else {

@@ -131,7 +131,7 @@ impl LossSpec {
 
     fn parse(text: &str) -> Result<LossSpec, SpecError> {
         let spec = if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
-            units::loss_share(text)?;
+            units::share("loss", text)?;
             Spec { name: "uniform".into(), args: vec![(None, text.to_string())] }
         } else {
             Spec::parse(text)?

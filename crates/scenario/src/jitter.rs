@@ -1,8 +1,8 @@
 //! The syntax of jitter and of reordering: `jitter=normal(10ms,correlation=25%)`, `reorder=early(25%,gap=5)`.
 
-use crate::values::{delay, share, time_text};
+use crate::values::{delay, time_text};
 use narrows_base::descriptor::ParamKind;
-use narrows_base::units::Unit;
+use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Param, Settings, Spec, SpecError};
 use narrows_link::{Distribution, EarlyConfig, Impairments, JitterForm};
 
@@ -104,7 +104,9 @@ pub(crate) fn set_reorder(i: &mut Impairments, text: &str) -> Result<(), SpecErr
     const FORMS: &str =
         "reordering is written as 1%/5ms: how often, how late; or as early(25%,gap=5)";
     if let Some((often, late)) = text.rsplit_once('/') {
-        (i.reorder, i.reorder_by, i.early) = (share(often)?, delay(late)?, None);
+        i.reorder = units::share("reorder", often)?;
+        i.reorder_by = delay(late)?;
+        i.early = None;
         return Ok(());
     }
     let spec = Spec::parse(text)?;
@@ -137,7 +139,8 @@ pub(crate) fn reorder_text(i: &Impairments) -> Option<String> {
             }
             Some(text + ")")
         }
-        None => (i.reorder > 0.0).then(|| format!("{}/{}", i.reorder, time_text(i.reorder_by))),
+        None => (i.reorder > 0.0)
+            .then(|| format!("{}/{}", units::share_text(i.reorder), time_text(i.reorder_by))),
     }
 }
 
@@ -154,7 +157,7 @@ mod tests {
             assert_eq!(text(size, &read_form), form);
         }
         assert_eq!(read("normal(10ms,correlation=25%)").unwrap().1.correlation, 0.25);
-        for form in ["0.01/5ms", "early(0.25)", "early(0.25,correlation=0.5,gap=5)"] {
+        for form in ["0.01/5ms", "12.3%/5ms", "early(0.25)", "early(0.25,correlation=0.5,gap=5)"] {
             let mut i = Impairments::default();
             set_reorder(&mut i, form).unwrap();
             assert_eq!(reorder_text(&i).as_deref(), Some(form));
@@ -175,9 +178,12 @@ mod tests {
             let e = read(wrong).unwrap_err().to_string();
             assert!(e.contains(hint) && e.lines().count() == 1, "{wrong}: {e}");
         }
-        for (wrong, hint) in
-            [("5%", "early(25%,gap=5)"), ("early", "no share"), ("early(5%,gap=0)", "gap")]
-        {
+        for (wrong, hint) in [
+            ("0.5/5ms", "reorder '0.5' may be 0.5% or 50%"),
+            ("5%", "early(25%,gap=5)"),
+            ("early", "no share"),
+            ("early(5%,gap=0)", "gap"),
+        ] {
             let e = set_reorder(&mut Impairments::default(), wrong).unwrap_err().to_string();
             assert!(e.contains(hint), "{wrong}: {e}");
         }

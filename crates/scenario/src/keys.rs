@@ -6,7 +6,7 @@ use crate::jitter;
 use crate::link::BottleneckLink;
 use crate::link_direction::LinkDirection;
 use crate::values;
-use narrows_base::{Duration, SpecError};
+use narrows_base::{Duration, SpecError, units};
 use narrows_link::LossSpec;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -128,7 +128,7 @@ pub const KEYS: [DirectionKey; 13] = [
         form: "1%",
         help: "how often a packet arrives twice",
         has_parameters: false,
-        set: |way, text, _| values::share(text).map(|p| way.impairments.duplicate = p),
+        set: |way, text, _| units::share("duplicate", text).map(|p| way.impairments.duplicate = p),
         text: |way| share_text(way.impairments.duplicate),
     },
     DirectionKey {
@@ -136,7 +136,7 @@ pub const KEYS: [DirectionKey; 13] = [
         form: "1%",
         help: "how often a packet arrives damaged",
         has_parameters: false,
-        set: |way, text, _| values::share(text).map(|p| way.impairments.corrupt = p),
+        set: |way, text, _| units::share("corrupt", text).map(|p| way.impairments.corrupt = p),
         text: |way| share_text(way.impairments.corrupt),
     },
     DirectionKey {
@@ -151,7 +151,7 @@ pub const KEYS: [DirectionKey; 13] = [
 ];
 
 fn share_text(p: f64) -> Option<String> {
-    (p > 0.0).then(|| p.to_string())
+    (p > 0.0).then(|| units::share_text(p))
 }
 
 /// A key of the whole specification, for both directions. A scenario file has it at a group of flows.
@@ -341,7 +341,7 @@ mod tests {
             "trace-start" => "2s".into(),
             "jitter" => "normal(3ms,correlation=0.25,order=mixed)".into(),
             "reorder" => "0.02/5ms".into(),
-            "duplicate" | "corrupt" => "0.125".into(),
+            "duplicate" | "corrupt" => "12.5%".into(),
             "mtu" => "1300B".into(),
             other => panic!("a sample for '{other}' is missing"),
         };

@@ -191,6 +191,6 @@ fn short(value: &str) -> &str {
     value
         .strip_prefix("uniform(")
         .and_then(|t| t.strip_suffix(')'))
-        .filter(|p| units::loss_share(p).is_ok())
+        .filter(|p| units::share("loss", p).is_ok())
         .unwrap_or(value)
 }

@@ -4,7 +4,7 @@
 use crate::link_direction::LinkDirection;
 use crate::scenario::{Reconfiguration, Scenario, Scheduled};
 use crate::values;
-use narrows_base::{Duration, SpecError, spec};
+use narrows_base::{Duration, SpecError, spec, units};
 use narrows_congestion::PathHints;
 use narrows_link::{LinkChange, LossSpec};
 use std::fmt;
@@ -34,8 +34,8 @@ pub const HINT_KEYS: &[HintKey] = &[
     },
     HintKey {
         name: "loss",
-        set: |hints, text| values::share(text).map(|loss| hints.loss = Some(loss)),
-        text: |hints| hints.loss.map(|loss| loss.to_string()),
+        set: |hints, text| units::share("loss", text).map(|loss| hints.loss = Some(loss)),
+        text: |hints| hints.loss.map(units::share_text),
     },
 ];
 

@@ -204,18 +204,6 @@ pub fn policer_text(policer: &PolicerConfig) -> String {
     format!("{}/{}", rate_text(policer.rate), Unit::Bytes.show(policer.burst as f64))
 }
 
-/// A fraction: `1%` or `0.01`.
-///
-/// # Errors
-/// An invalid text; the message gives the expected form.
-pub fn share(text: &str) -> Result<f64, SpecError> {
-    let p = units::number(text, Unit::Fraction)?;
-    if !(0.0..=1.0).contains(&p) {
-        return Err(SpecError::new(format!("'{text}' must be between 0 and 1 (100%)")));
-    }
-    Ok(p)
-}
-
 /// Writes all loss processes as one text.
 pub fn loss_text(loss: &[LossSpec]) -> String {
     if loss.is_empty() {
