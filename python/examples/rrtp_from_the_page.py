@@ -85,6 +85,7 @@ class Estimates:
         self.short, self.long, self.reduced = Account(), Account(), Account()
         self.runs, self.previous_lost = Account(), False
         self.rates = [0.0] * (CYCLE + 2)
+        self.recent = [0.0] * (3 * CYCLE)
 
     # 2.1
     @property
@@ -152,6 +153,7 @@ class Estimates:
         v.queue_min, v.queue_mean = r.queue_min, r.queue_sum / r.acks
         v.queue_deviation = sqrt(max(0.0, r.queue_squares / r.acks - v.queue_mean**2))
         v.scatter = sqrt(max(0.0, r.step_squares / r.acks - (r.step_sum / r.acks) ** 2))
+        self.recent = [*self.recent[1:], v.mean_rate]
         self.update_noise(v)
         self.current.rate = max(self.current.rate, v.rate)
         v.unexplained = self.exceeds(self.long.packets, self.long.lost)
@@ -225,6 +227,10 @@ class Estimates:
         return lost - expected > SIGNIFICANT * sqrt(self.burst * (expected + 1))
 
     # 2.6
+    @property
+    def recalled(self):
+        return max(self.recent)
+
     @property
     def bandwidth(self):
         return max(self.rates)
@@ -328,7 +334,8 @@ class Alone:
             self.cycle = min(2 * self.cycle, MAX_CYCLE)
         elif v.follows:
             self.cycle = CYCLE
-        if not v.saturated and (v.follows or self.phase >= self.cycle):
+        recalls = v.empty and self.e.recalled > UP * self.e.bandwidth
+        if not v.saturated and (v.follows or recalls or self.phase >= self.cycle):
             self.phase, self.gain = 0, UP
         elif self.gain > 1 or (v.saturated and v.gain <= 1 and self.gain >= 1):
             self.gain = DOWN
@@ -339,7 +346,9 @@ class Alone:
         e = self.e
         window = max(MIN_WINDOW, max(self.gain, 1) * e.target + 1)
         least = MIN_WINDOW / e.rtt if e.rtt > 0 else 0.0
-        return window, self.gain * max(e.bandwidth, least)
+        least = max(e.bandwidth, least)
+        rate = self.gain * least
+        return window, max(rate, min(e.recalled, 2 * least)) if self.gain > 1 else rate
 
 
 class AfterStartup(Alone):

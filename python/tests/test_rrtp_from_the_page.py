@@ -10,6 +10,7 @@ from conftest import ROOT
 sys.path.append(str(ROOT / "python/examples"))
 import rrtp_from_the_page as example
 
+ALTERNATING = [f"{200 * i}ms:rate={(8, 2)[i % 2]}Mbit/s" for i in range(1, 25)]
 NETWORKS = [
     ("10Mbit/s,20ms", {}),
     ("2.7Mbit/s,10ms,queue=2.2bdp", {}),
@@ -24,6 +25,7 @@ NETWORKS = [
     ("20Mbit/s,40ms", {"duration": "5s"}),
     ("4Mbit/s,20ms,policer=1Mbit/s/30kB", {}),
     ("100Mbit/s,60ms,jitter=40ms", {"duration": "4s"}),
+    ("8Mbit/s,8ms,queue=200p", {"duration": "5s", "change": ALTERNATING}),
 ]
 
 

@@ -219,7 +219,7 @@ impl Rrtp {
         match &mut self.policy {
             Policy::Startup(_) => {}
             Policy::Alone(alone) => {
-                alone.on_round(view);
+                alone.on_round(view, &self.path);
                 if self.evidence.refutes() && self.path.jitters() {
                     // Jitter of the path resembles a shared queue: count it as noise.
                     self.path.learn_noise();

@@ -1,6 +1,7 @@
 //! The policy that assumes to be the only user of the bottleneck: its bandwidth, and a queue below the noise.
 //!
-//! One of [`CYCLE`] rounds is a probe with the gain [`UP`], and a round with the gain [`DOWN`] follows each probe. If
+//! One of [`CYCLE`] rounds is a probe with the gain [`UP`], and a round with the gain [`DOWN`] follows each probe. While
+//! the queue is empty and a recent round had a higher rate, a probe begins at once and paces at that rate. If
 //! at least half of the additional traffic arrives without a queue or losses, another probe follows that round;
 //! otherwise the gain is 1 until the next probe. Each probe that causes losses without a queue doubles the distance to
 //! the next, up to [`MAX_CYCLE`]. While a queue or losses remain, every second round has the gain
@@ -28,7 +29,7 @@ impl Alone {
         Alone { phase: 2, cycle: CYCLE, gain: DOWN }
     }
 
-    pub fn on_round(&mut self, view: &RoundView) {
+    pub fn on_round(&mut self, view: &RoundView, path: &PathModel) {
         self.phase += 1;
         let probed = view.round.gain > 1.0;
         let (saturated, follows) = (view.saturated(), view.follows());
@@ -37,7 +38,8 @@ impl Alone {
         } else if follows {
             self.cycle = CYCLE;
         }
-        if !saturated && (follows || self.phase >= self.cycle) {
+        let recalls = view.empty && path.recalled() > UP * path.bandwidth.get();
+        if !saturated && (follows || recalls || self.phase >= self.cycle) {
             (self.phase, self.gain) = (0, UP);
         } else if self.gain > 1.0 || saturated && !probed && self.gain >= 1.0 {
             self.gain = DOWN;
@@ -51,7 +53,14 @@ impl Alone {
         let window = (self.gain.max(1.0) * path.target() + 1.0).max(MIN_WINDOW);
         // Rounds without a delivered packet leave no bandwidth.
         let least = if path.rtt > 0.0 { MIN_WINDOW / path.rtt } else { 0.0 };
-        PolicyLimits { window, rate: Some(self.gain * path.bandwidth.get().max(least)) }
+        let bandwidth = path.bandwidth.get().max(least);
+        let rate = if self.gain > 1.0 {
+            // Only the pacing rate rises to the recalled one: a larger window would leave a queue.
+            path.recalled().min(2.0 * bandwidth).max(self.gain * bandwidth)
+        } else {
+            self.gain * bandwidth
+        };
+        PolicyLimits { window, rate: Some(rate) }
     }
 }
 
@@ -81,7 +90,7 @@ mod tests {
         let mut gains = vec![1.0];
         for i in 0..4 * CYCLE as usize {
             gains.push(alone.gain);
-            alone.on_round(&idle(gains[i]));
+            alone.on_round(&idle(gains[i]), &PathModel::default());
         }
         let probes: Vec<usize> = (2..gains.len() - 1).filter(|i| gains[*i] == UP).collect();
         assert!(probes.len() >= 3, "{gains:?}");
@@ -98,6 +107,24 @@ mod tests {
         let [steady, lower] =
             [1.0, DOWN].map(|gain| Alone { gain, ..Alone::begin() }.limits(&path));
         assert_eq!((lower.window, lower.rate), (steady.window, steady.rate.map(|r| DOWN * r)));
+    }
+
+    #[test]
+    fn probe_with_empty_queue_paces_at_recalled_rate() {
+        let mut path = PathModel::default();
+        path.hint_rtt(0.1);
+        path.bandwidth.set(1000.0);
+        path.recent[5] = 1900.0;
+        let mut alone = Alone { gain: 1.0, phase: 0, ..Alone::begin() };
+        alone.on_round(&RoundView { empty: false, ..idle(1.0) }, &path);
+        assert_eq!(alone.gain, 1.0);
+        let steady = alone.limits(&path).window;
+        alone.on_round(&idle(1.0), &path);
+        let probe = alone.limits(&path);
+        assert_eq!((alone.gain, probe.rate), (UP, Some(1900.0)));
+        assert!(probe.window <= UP * steady);
+        path.recent[5] = 9000.0;
+        assert_eq!(alone.limits(&path).rate, Some(2000.0));
     }
 
     /// Otherwise the sender never sends again.

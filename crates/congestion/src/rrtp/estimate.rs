@@ -45,6 +45,10 @@ impl RoundView {
     }
 }
 
+fn largest(rates: &[f64]) -> f64 {
+    rates.iter().copied().fold(0.0, f64::max)
+}
+
 /// The largest rate of the last rounds in packets per second: of a cycle and two more (BBR).
 #[derive(Clone, Debug, Default)]
 pub struct Bandwidth([f64; CYCLE as usize + 2]);
@@ -52,7 +56,7 @@ pub struct Bandwidth([f64; CYCLE as usize + 2]);
 impl Bandwidth {
     /// 0 if unknown.
     pub fn get(&self) -> f64 {
-        self.0.iter().copied().fold(0.0, f64::max)
+        largest(&self.0)
     }
     /// Replaces all measurements.
     pub fn set(&mut self, rate: f64) {
@@ -84,6 +88,8 @@ const EMPTY_PERIOD: Period =
 #[derive(Clone, Debug)]
 pub struct PathModel {
     pub bandwidth: Bandwidth,
+    /// Mean rates of the last rounds in packets per second, newest first.
+    pub(super) recent: [f64; 3 * CYCLE as usize],
     pub loss: LossAccounts,
     /// The current period and the previous one.
     periods: [Period; 2],
@@ -118,6 +124,7 @@ impl Default for PathModel {
     fn default() -> PathModel {
         PathModel {
             bandwidth: Bandwidth::default(),
+            recent: [0.0; 3 * CYCLE as usize],
             loss: LossAccounts::default(),
             periods: [EMPTY_PERIOD; 2],
             period_began: 0.0,
@@ -147,6 +154,11 @@ impl PathModel {
     pub fn base(&self) -> Option<f64> {
         let least = self.periods[0].rtt.min(self.periods[1].rtt);
         least.is_finite().then_some(least)
+    }
+    /// Largest mean rate of the last three cycles in packets per second, 0 if unknown. A round with a queue does not
+    /// reset it.
+    pub fn recalled(&self) -> f64 {
+        largest(&self.recent)
     }
     /// Longest queueing delay of both periods, seconds.
     fn longest_queue(&self) -> f64 {
@@ -249,6 +261,8 @@ impl PathModel {
         self.learned += SMOOTH * (round.queue_mean - self.learned).min(0.0);
         self.periods[0].rate = self.periods[0].rate.max(round.rate);
         self.last = round;
+        self.recent.rotate_right(1);
+        self.recent[0] = round.mean_rate;
         let unexplained = self.loss.take_unexplained();
         Some(RoundView {
             round,

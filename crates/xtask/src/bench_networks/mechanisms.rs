@@ -271,13 +271,22 @@ pub const MECHANISMS: &[Mechanism] = &[
         "probes",
         "alone, one round in eight has a higher rate",
         (1, 6),
-        &[("alone.rs", "follows || self.phase >= self.cycle", "view.follows()")],
+        &[("alone.rs", "follows || recalls || self.phase >= self.cycle", "follows || recalls")],
     ),
     one(
         "probe-again",
         "a probe whose packets arrive is followed by another one",
         (1, 5),
-        &[("alone.rs", "follows || self.phase >= self.cycle", "self.phase >= self.cycle")],
+        &[("alone.rs", "follows || recalls", "recalls")],
+    ),
+    one(
+        "recall",
+        "if the queue is empty, a probe paces at the largest recent mean rate",
+        (0, 12),
+        &[
+            ("alone.rs", "view.empty && path.recalled()", "path.recalled() < 0.0 && UP"),
+            ("alone.rs", "path.recalled().min(2.0 * bandwidth)", "bandwidth"),
+        ],
     ),
     one(
         "rarer-probes",
