@@ -9,6 +9,8 @@ use std::fmt;
 pub enum DifferenceCause {
     /// The paper does not give a setting, or its text has lost it.
     Setting,
+    /// Settings that the paper does not give, of which no single one gives all cells of the figure or table.
+    Conflict,
     /// The paper's TCP is not the one that is run.
     Tcp,
     /// The paper's algorithm, as printed, does not do it.
@@ -25,8 +27,9 @@ pub enum DifferenceCause {
 }
 
 /// All causes, in the order of the page.
-pub const CAUSES: [DifferenceCause; 7] = [
+pub const CAUSES: [DifferenceCause; 8] = [
     DifferenceCause::Setting,
+    DifferenceCause::Conflict,
     DifferenceCause::Tcp,
     DifferenceCause::Algorithm,
     DifferenceCause::Reading,
@@ -39,6 +42,7 @@ impl fmt::Display for DifferenceCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DifferenceCause::Setting => "a setting that the paper does not give",
+            DifferenceCause::Conflict => "no one setting gives all of the figure",
             DifferenceCause::Tcp => "another TCP than the paper's",
             DifferenceCause::Algorithm => "the paper's algorithm as printed",
             DifferenceCause::Reading => "our reading or a shorter run",

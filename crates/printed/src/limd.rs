@@ -19,7 +19,7 @@
 //!   fast-recovery phase, depending on the severity". Section 2.6.1 has losses that acknowledgements show as the less
 //!   severe form, timeouts as the more severe one. The phases are read so: after a round trip without another such loss
 //!   all of the rate returns ("instantaneous recovery", section 4.4.2); after a timeout the rate is a packet per round
-//!   trip, and doubles each epoch until r exceeds 1.05.
+//!   trip, and doubles each epoch until r exceeds 1.05. A loss within this slow start interrupts it for its round trip.
 //! - The receiver's notification of a rise of the trip times (section 3.6) counts as r above 1.05.
 //! - On a channel of its own the new rate is the most recent one over r, as soon as r leaves 0.95 to 1.05. The most
 //!   recent rate is that of the averages, so S/r is the receive rate, and applying it twice does no harm. Congestion is
@@ -178,6 +178,13 @@ struct Steady {
     sum: f64,
 }
 
+/// When the first packet of a pair left, and when it was acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct FirstOfPair {
+    sent: Time,
+    acked: Time,
+}
+
 #[derive(Clone, Debug)]
 struct Limd {
     packet_bits: f64,
@@ -185,8 +192,7 @@ struct Limd {
     /// Packets per second.
     rate: Option<f64>,
     path: RoundTrips,
-    /// The first of a pair: when it left, and when it was acknowledged.
-    first: Option<(Time, Time)>,
+    first: Option<FirstOfPair>,
     /// Packets per second by a pair.
     paired: Option<f64>,
     out: u64,
@@ -221,16 +227,18 @@ impl Limd {
         self.rate = Some(bounded(rate, MIN_RATE));
     }
 
-    /// Measures with two consecutive packets: the larger of their intervals at departure and at acknowledgement. A
-    /// lost packet, or one acknowledgement for both, leaves the measurement to the next two.
+    /// Measures with P1 and P2: the larger of their intervals at departure and at acknowledgement. The two are packets
+    /// that left before feedback on the first; if one was lost, or one acknowledgement came for both, the next two are.
     fn pair(&mut self, outcome: &PacketOutcome) {
-        let Some((sent, acked)) = self.first.take().filter(|_| !outcome.lost) else {
-            self.first = (!outcome.lost).then_some((outcome.sent, outcome.now));
+        let first = self.first.take().filter(|first| outcome.sent < first.acked && !outcome.lost);
+        let Some(first) = first else {
+            let next = FirstOfPair { sent: outcome.sent, acked: outcome.now };
+            self.first = (!outcome.lost).then_some(next);
             return;
         };
-        let arrived = outcome.now.since(acked);
+        let arrived = outcome.now.since(first.acked);
         if arrived > Duration::ZERO {
-            let interval = arrived.max(outcome.sent.since(sent)).as_secs_f64();
+            let interval = arrived.max(outcome.sent.since(first.sent)).as_secs_f64();
             self.paired = Some(f64::from(outcome.bytes) * 8.0 / self.packet_bits / interval);
         }
     }
@@ -259,10 +267,8 @@ impl Limd {
         self.ratio = came / left;
         if self.rise == Rise::OverRatio {
             self.slow_start &= self.ratio <= 1.0 + DEAD;
-            if self.slow_start {
-                self.set(2.0 * rate);
-            } else if (self.ratio - 1.0).abs() > DEAD && self.before.is_none() {
-                self.set(1.0 / came);
+            if self.before.is_none() {
+                self.follow(rate, came);
             }
             return;
         }
@@ -272,13 +278,25 @@ impl Limd {
             self.known = 1.0 / came;
             self.decrease(rate);
         } else if self.slow_start {
-            self.set(2.0 * rate);
+            // A halved rate doubles no further until it has returned.
+            if self.before.is_none() {
+                self.set(2.0 * rate);
+            }
         } else if self.ratio < 1.0 - DEAD {
             self.beta = FIRST_BETA;
             self.steady = Steady::default();
             self.increase(rate);
         } else {
             self.stay(rate);
+        }
+    }
+
+    /// A channel of the flow's own: S/r.
+    fn follow(&mut self, rate: f64, came: f64) {
+        if self.slow_start {
+            self.set(2.0 * rate);
+        } else if (self.ratio - 1.0).abs() > DEAD {
+            self.set(1.0 / came);
         }
     }
 
@@ -341,7 +359,6 @@ impl Controller for Limd {
             return;
         }
         self.cut_at = Some(outcome.now);
-        self.slow_start = false;
         self.steady = Steady::default();
         if let Some(rate) = self.rate {
             self.before.get_or_insert(rate);
