@@ -2,12 +2,12 @@
 """`narrows media` beside SRT in live mode, through the same emulated link, with the same latency.
 
     python3 tools/media/compare.py target/debug/narrows [--seconds 60] [--links 12M,wifi,i,ii,narrow] [--losses 1%,5%]
-                                   [--protocol rrtp] [--only narrows|srt|adaptive] [--seed 1]
+                                   [--protocol rrtp] [--only narrows|srt|adaptive] [--seed 1] [--guard 3]
 
 A source sends MPEG-TS with 25 frames a second, each datagram with its number and time; a sink counts what comes out.
 Late is a datagram that does not come out. After its time is one that comes out more than 50 ms later than the link's delay
-and the latency say. The delays are those of what comes out. `--stop relay:200` stops the link (or the receiver) for
-200 ms every 5 s, as a busy machine or a radio does.
+and the latency say. The delays are those of what comes out. `--stop relay:200` stops the link (or the receiver or the
+sender) for 200 ms every 5 s, as a busy machine or a radio does; `--stop sender:2000@8` does so once, 8 s after the start.
 `adaptive` runs `narrows media` with a source that follows --rate-lines. SRT is Debian's srt-live-transmit (package
 srt-tools). Everything is on this machine; `narrows relay` is the link. Uses the standard library alone.
 """
@@ -20,11 +20,11 @@ LINKS = {
     "wifi": ("11Mbit/s,5ms,queue=100p", 0.005, 11e6, 4e6, 1e6, 8e6),
     "i": ("20Mbit/s,25ms,queue=125kB", 0.025, 20e6, 4e6, 1e6, 8e6),
     "narrow": ("4Mbit/s,25ms,queue=50kB", 0.025, 4e6, 2e6, 0.5e6, 8e6),
+    "far": ("8Mbit/s,75ms,queue=150kB", 0.075, 8e6, 4e6, 1e6, 8e6),
     "ii": ("1.5Mbit/s,250ms,queue=93.75kB", 0.250, 1.5e6, 0.6e6, 0.3e6, 1.2e6),
 }
 FPS, TS, EACH = 25, 188, 7
 TOLERANCE = 0.05
-GUARD = 3.0  # Seconds at the beginning that do not count: SRT and rrtp both start up.
 
 
 def free_port():
@@ -113,9 +113,9 @@ def relay(narrows, to, link, loss, seed):
     return process, port
 
 
-def judged(source, sink, latency, delay):
-    begun = min(at for at, _ in source.sent.values()) + GUARD
-    end = begun - GUARD + source.lasted - latency - 1.0
+def judged(source, sink, latency, delay, guard):
+    start_at = min(at for at, _ in source.sent.values())
+    begun, end = start_at + guard, start_at + source.lasted - latency - 1.0
     counted = {n: s for n, s in source.sent.items() if begun <= s[0] <= end}
     late = [n for n in counted if n not in sink.came]
     took = sorted(sink.came[n] for n in counted if n in sink.came)
@@ -138,14 +138,19 @@ def offered(process):
         return json.loads(text[text.index("{") :])["there"]["offered_bytes"]
 
 
-def stops(process, text, source):
-    """Stops a process for so many ms every 5 s."""
+def stops(processes, text, source):
+    """Stops a process for so many ms every 5 s, or once."""
+    who, _, when = text.partition(":")
+    ms, _, once = when.partition("@")
+
     def run():
         while source.is_alive():
-            time.sleep(5)
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(float(text.split(":")[1]) / 1e3)
-            process.send_signal(signal.SIGCONT)
+            time.sleep(float(once or 5))
+            processes[who].send_signal(signal.SIGSTOP)
+            time.sleep(float(ms) / 1e3)
+            processes[who].send_signal(signal.SIGCONT)
+            if once:
+                return
     if text:
         threading.Thread(target=run, daemon=True).start()
 
@@ -168,7 +173,7 @@ def by_narrows(a, link, loss, protocol, adaptive):
         from_port = free_port()
         sender = start(a.narrows, "media", "send", f"{name}@127.0.0.1:{port}", "--from", str(from_port), "--protocol",
                        protocol, "--latency", f"{round(latency * 1000)}ms", "--rate-lines", "--max-rate",
-                       f"{most / 1e6}Mbit/s", "--min-rate", f"{least / 1e6}Mbit/s", env=env)
+                       f"{most / 1e6}Mbit/s", "--min-rate", f"{least / 1e6}Mbit/s", *a.hints.split(), env=env)
         first = float(until(sender, "rate ").split()[1])
         source = Source(from_port, first if adaptive else rate, a.seconds)
         changes = []
@@ -181,11 +186,11 @@ def by_narrows(a, link, loss, protocol, adaptive):
 
         threading.Thread(target=follow, daemon=True).start()
         source.start()
-        stops(receiver if a.stop.startswith("receiver") else link_process, a.stop, source)
+        stops({"receiver": receiver, "relay": link_process, "sender": sender}, a.stop, source)
         source.join()
         time.sleep(latency + 1)
         sender.send_signal(signal.SIGINT)
-        result = judged(source, sink, latency, delay)
+        result = judged(source, sink, latency, delay, a.guard)
         time.sleep(1)
         result["receiver"] = stop(receiver)
         result["relay"] = offered(link_process)
@@ -209,10 +214,10 @@ def by_srt(a, link, loss):
     time.sleep(2)
     source = Source(from_port, rate, a.seconds)
     source.start()
-    stops(receiver if a.stop.startswith("receiver") else link_process, a.stop, source)
+    stops({"receiver": receiver, "relay": link_process, "sender": sender}, a.stop, source)
     source.join()
     time.sleep(latency + 1)
-    result = judged(source, sink, latency, delay)
+    result = judged(source, sink, latency, delay, a.guard)
     stop(sender), stop(receiver)
     result["relay"] = offered(link_process)
     result["media_bytes"] = len(source.sent) * TS * EACH
@@ -230,7 +235,9 @@ def main():
     parser.add_argument("--rtts", type=float, default=4, help="the latency in round trips")
     parser.add_argument("--extra", type=float, default=0.1, help="... and so many seconds")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--stop", default="", metavar="WHO:MS", help="relay or receiver")
+    parser.add_argument("--guard", type=float, default=3, help="seconds at the beginning that do not count")
+    parser.add_argument("--hints", default="", help="further options of media send, as '--rate 8Mbit/s --rtt 150ms'")
+    parser.add_argument("--stop", default="", metavar="WHO:MS[@S]", help="relay, receiver or sender")
     parser.add_argument("--json", help="append each result to this file")
     a = parser.parse_args()
     a.narrows = os.path.abspath(a.narrows)

@@ -355,6 +355,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     let media = OutletOptions {
         latency: a.latency.unwrap_or(Duration::from_millis(300)),
         encoder,
+        link: a.transport.hints.rate,
         layers: match &layers[..] {
             [] => vec![encoder.most],
             layers => layers.iter().map(|layer| layer.rate).collect(),

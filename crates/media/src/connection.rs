@@ -16,7 +16,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(4);
 /// Messages that may wait to be read; large, since a busy machine reads late.
 const MESSAGES_HELD: usize = 4096;
 /// Receive buffer of a local socket in bytes, for times in which this process does not run.
-const RECEIVE_BUFFER: usize = 4 << 20;
+pub(crate) const RECEIVE_BUFFER: usize = 4 << 20;
 /// Maximum size of a program's datagram, in bytes.
 pub const MAX_DATAGRAM: usize = 65_535;
 /// Close code: the end was stopped.

@@ -4,9 +4,9 @@
 use narrows_base::{Duration, Rate, Time};
 
 /// Share of the controller's rate that is given to the encoder, since encoders overshoot briefly.
-const SHARE: f64 = 0.92;
+pub(crate) const SHARE: f64 = 0.92;
 /// Share of media in a packet with 1316 bytes of media; the rest is IP, UDP, rrtp and media headers.
-const HEADERS: f64 = 1316.0 / (1316.0 + 28.0 + 54.0 + 18.0);
+pub(crate) const HEADERS: f64 = 1316.0 / (1316.0 + 28.0 + 54.0 + 18.0);
 /// Maximum rise per second as a share of the rate. It is three times that if the controller permits twice the rate. The
 /// rate falls at once.
 const RISE: f64 = 0.15;

@@ -1,12 +1,14 @@
 //! The media of one connection: from the local sockets into the connection, as fast as the controller permits.
 
-use crate::connection::{MAX_DATAGRAM, message, readable, until};
+use crate::connection::{MAX_DATAGRAM, RECEIVE_BUFFER, message, readable, until};
+use crate::demand::{Demand, DemandInputs, PacketCounts};
 use crate::encoder::{EncoderInputs, EncoderRate, EncoderRates};
 use crate::layered::Layered;
 use crate::packet::HEAD;
 use crate::sender::{PathMeasurements, SenderCounters};
-use crate::waiting::{CauseTracker, DropsByCause, WaitingSample};
+use crate::waiting::{CauseTracker, DropsByCause, PAUSED, WaitingSample};
 use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{HintSource, PathHints};
 use narrows_net::{Connection, Error as NetError};
 use narrows_transport::connection::Stats;
 use narrows_transport::layers::LayerChange;
@@ -74,12 +76,59 @@ pub struct MediaFlowState {
 /// Callback for the state.
 pub type OnState = Box<dyn Fn(&MediaFlowState) + Send + Sync>;
 
-/// Sockets, connection and callbacks of a flow.
-pub struct Through<'a> {
-    /// Local sockets for the media of each layer, the base layer first.
-    pub sockets: &'a [UdpSocket],
+/// The calls of a connection that a flow makes, so that tests can run it in virtual time.
+pub trait MessageConnection {
+    /// As of [`Connection::now`].
+    fn now(&self) -> Time;
+    /// As of [`Connection::stats`].
+    fn stats(&self) -> Stats;
+    /// As of [`Connection::max_message_len`].
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn max_message_len(&self) -> Result<usize, NetError>;
+    /// As of [`Connection::messages_waiting`].
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn messages_waiting(&self) -> Result<usize, NetError>;
+    /// As of [`Connection::send_message`].
+    ///
+    /// # Errors
+    /// As of [`Connection::send_message`].
+    fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), NetError>;
+    /// As of [`Connection::reconfigure`], with hints of this side's user.
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn hint(&self, hints: &PathHints) -> Result<(), NetError>;
+}
+
+impl MessageConnection for Connection {
+    fn now(&self) -> Time {
+        self.now()
+    }
+    fn stats(&self) -> Stats {
+        self.stats()
+    }
+    fn max_message_len(&self) -> Result<usize, NetError> {
+        self.max_message_len()
+    }
+    fn messages_waiting(&self) -> Result<usize, NetError> {
+        self.messages_waiting()
+    }
+    fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), NetError> {
+        self.send_message(message, expiry)
+    }
+    fn hint(&self, hints: &PathHints) -> Result<(), NetError> {
+        self.reconfigure(hints, HintSource::User)
+    }
+}
+
+/// Connection and callbacks of a flow.
+pub struct Through<'a, C = Connection> {
     /// Connection to the receiver.
-    pub connection: &'a Connection,
+    pub connection: &'a C,
     /// Called with each new target rate for the encoder.
     pub on_rate: &'a (dyn Fn(Rate) + Send + Sync),
     /// Called with log lines for the user.
@@ -89,10 +138,11 @@ pub struct Through<'a> {
 }
 
 /// The sending side of one connection.
-pub struct MediaFlow<'a> {
-    through: Through<'a>,
+pub struct MediaFlow<'a, C = Connection> {
+    through: Through<'a, C>,
     sender: Layered,
     encoder: EncoderRate,
+    demand: Demand,
     next_rate: Time,
     watch: CauseTracker,
     /// The current maximum message size, and the number of datagrams split since it last changed; `None` once the user
@@ -107,25 +157,81 @@ pub struct MediaFlow<'a> {
     /// Repeats and repair packets per part.
     repeats: f64,
     sent: f64,
+    /// Number of layers, including those that are not sent.
+    layers: usize,
     /// Packets that the connection had sent and lost at that time; below, the recent loss rate.
     packets: (u64, u64),
     loss: f64,
 }
 
-impl<'a> MediaFlow<'a> {
-    /// A flow that has not sent anything.
+impl MediaFlow<'_> {
+    /// Sends the media of these sockets, one for each layer, until the connection ends; returns the reason.
+    pub async fn run(&mut self, sockets: &[UdpSocket]) -> NetError {
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        loop {
+            let due = match self.turn() {
+                Ok(due) => due,
+                Err(e) => return e,
+            };
+            let asleep = self.through.connection.now();
+            tokio::select! {
+                () = readable(sockets) => self.read(sockets, &mut buffer),
+                came = message(self.through.connection) => match came {
+                    Ok((_, mut message)) => self.on_message(&mut message),
+                    Err(e) => return e,
+                },
+                () = until(self.through.connection, due) => {}
+            }
+            // A turn is due 20 times a second, so after a longer time this process did not run.
+            if self.through.connection.now().since(asleep) >= PAUSED {
+                self.read_backlog(sockets, &mut buffer, asleep);
+            }
+        }
+    }
+
+    /// Reads all datagrams that came since `from`.
+    fn read_backlog(&mut self, sockets: &[UdpSocket], buffer: &mut [u8], from: Time) {
+        for (layer, socket) in sockets.iter().enumerate() {
+            let mut backlog = Vec::new();
+            let mut bytes = 0;
+            while bytes < RECEIVE_BUFFER
+                && let Ok(length) = socket.try_recv(buffer)
+            {
+                backlog.push(buffer.get(..length).unwrap_or_default().to_vec());
+                bytes += length;
+            }
+            self.on_backlog(layer, &backlog, from);
+        }
+    }
+
+    fn read(&mut self, sockets: &[UdpSocket], buffer: &mut [u8]) {
+        for (layer, socket) in sockets.iter().enumerate() {
+            // Read a limited number of datagrams, so that due packets can leave. An error may be an ICMP error that
+            // concerns an earlier peer of the port.
+            for _ in 0..64 {
+                let Ok(length) = socket.try_recv(buffer) else { break };
+                self.on_datagram(layer, buffer.get(..length).unwrap_or_default());
+            }
+        }
+    }
+}
+
+impl<'a, C: MessageConnection> MediaFlow<'a, C> {
+    /// A flow that has not sent anything. `link` is the link's rate, if the user gave it.
     pub fn new(
-        through: Through<'a>,
+        through: Through<'a, C>,
         latency: Duration,
         encoder: EncoderRates,
         layers: &[Rate],
-    ) -> MediaFlow<'a> {
+        link: Option<Rate>,
+    ) -> MediaFlow<'a, C> {
         let rates: Vec<f64> = layers.iter().map(|rate| rate.as_bps() as f64).collect();
         let now = through.connection.now();
         MediaFlow {
             through,
             sender: Layered::new(&rates, latency),
             encoder: EncoderRate::new(encoder),
+            demand: Demand::new(encoder.most, link),
             next_rate: now,
             watch: CauseTracker::new(now),
             longest: 0,
@@ -135,63 +241,87 @@ impl<'a> MediaFlow<'a> {
             second: (now, SenderCounters::default()),
             repeats: 0.0,
             sent: 0.0,
+            layers: layers.len(),
             packets: (0, 0),
             loss: 0.0,
         }
     }
 
-    /// Sends until the connection ends; returns the reason.
-    pub async fn run(&mut self) -> NetError {
-        let mut buffer = vec![0; MAX_DATAGRAM];
-        loop {
-            let now = self.through.connection.now();
-            let stats = self.through.connection.stats();
-            let look = WaitingSample {
-                heard: stats.bytes_received,
+    /// Hands packets that are due to the connection. Call it after each datagram and message, and at the returned time.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn turn(&mut self) -> Result<Time, NetError> {
+        let now = self.through.connection.now();
+        let stats = self.through.connection.stats();
+        let look = WaitingSample {
+            heard: stats.bytes_received,
+            flight: stats.flight,
+            window: stats.window,
+            srtt: stats.srtt,
+        };
+        let waited = self.watch.on_look(now, &look, self.sender.is_waiting());
+        if let Some((cause, lasted)) = waited {
+            self.sender.on_waited(cause, lasted);
+        }
+        self.sender.end_blocks(now, self.path(&stats));
+        let demand = DemandInputs {
+            bytes: self.sender.sent().bytes,
+            sent: self.sent,
+            permitted: permitted(&stats),
+            packets: PacketCounts {
+                sent: stats.counters.sent,
+                lost: stats.counters.lost,
                 flight: stats.flight,
-                window: stats.window,
-                srtt: stats.srtt,
-            };
-            let waited = self.watch.on_look(now, &look, self.sender.is_waiting());
-            if let Some((cause, lasted)) = waited {
-                self.sender.on_waited(cause, lasted);
-            }
-            self.sender.end_blocks(now, self.path(&stats));
-            if let Err(e) = self.hand_over(now, &stats) {
-                return e;
-            }
-            if self.next_rate <= now {
-                self.next_rate = now + RATE_EVERY;
-                self.update_rate(now, &stats);
-            }
-            let look = if self.sender.is_waiting() { now + LOOK } else { Time::NEVER };
-            let look = look.min(self.sender.block_ends());
-            tokio::select! {
-                () = readable(self.through.sockets) => self.on_datagrams(&mut buffer),
-                came = message(self.through.connection) => match came {
-                    Ok((_, mut message)) => self.sender.on_message(&mut message),
-                    Err(e) => return e,
-                },
-                () = until(self.through.connection, look.min(self.next_rate)) => {}
-            }
+            },
+            packet: 8.0 * (f64::from(stats.datagram) + HEADERS),
+            srtt: stats.srtt,
+            min_rtt: stats.min_rtt,
+            waited: self.sender.oldest_wait(now),
+            longest_wait: self.sender.longest_wait(self.path(&stats)),
+            is_after_pause: self.watch.paused(now) > Duration::ZERO,
+        };
+        if let Some(rate) = self.demand.ask(now, &demand) {
+            self.through
+                .connection
+                .hint(&PathHints { rate: Some(rate), ..PathHints::default() })?;
+        }
+        self.hand_over(now, &stats)?;
+        self.watch.on_handed_over(self.sender.is_waiting());
+        if self.next_rate <= now {
+            self.next_rate = now + RATE_EVERY;
+            self.update_rate(now, &stats);
+        }
+        let look = if self.sender.is_waiting() { now + LOOK } else { Time::NEVER };
+        Ok(look.min(self.sender.block_ends()).min(self.next_rate))
+    }
+
+    /// Handles a message of the receiver.
+    pub fn on_message(&mut self, message: &mut [u8]) {
+        self.sender.on_message(message);
+    }
+
+    /// Handles a datagram of the program, for this layer.
+    pub fn on_datagram(&mut self, layer: usize, datagram: &[u8]) {
+        self.take(self.through.connection.now(), layer, datagram);
+    }
+
+    /// Handles datagrams that came since `from`, while this process did not run. Their times are not known, so equal
+    /// intervals are assumed: what is too old is dropped, and does not delay newer media.
+    pub fn on_backlog(&mut self, layer: usize, datagrams: &[Vec<u8>], from: Time) {
+        let gone = self.through.connection.now().since(from);
+        for (n, datagram) in datagrams.iter().enumerate() {
+            let share = (n + 1) as f64 / datagrams.len() as f64;
+            self.take(from + gone.mul_f64(share), layer, datagram);
         }
     }
 
-    fn on_datagrams(&mut self, buffer: &mut [u8]) {
-        let longest = self.through.connection.max_message_len();
-        let now = self.through.connection.now();
-        for (layer, socket) in self.through.sockets.iter().enumerate() {
-            // Read a limited number of datagrams, so that due packets can leave. An error may be an ICMP error that
-            // concerns an earlier peer of the port.
-            for _ in 0..64 {
-                let Ok(length) = socket.try_recv(buffer) else { break };
-                let datagram = buffer.get(..length).unwrap_or_default();
-                // If the connection is over, its next call returns the error.
-                if let Ok(longest) = longest {
-                    self.sender.on_datagram(now, layer, datagram, longest);
-                    self.on_length(length, longest);
-                }
-            }
+    /// Takes a datagram that came at `at`.
+    fn take(&mut self, at: Time, layer: usize, datagram: &[u8]) {
+        // If the connection is over, its next call returns the error.
+        if let Ok(longest) = self.through.connection.max_message_len() {
+            self.sender.on_datagram(at, layer, datagram, longest);
+            self.on_length(datagram.len(), longest);
         }
     }
 
@@ -252,6 +382,10 @@ impl<'a> MediaFlow<'a> {
             self.repeats = more as f64 / parts;
             self.on_losses(stats.counters.sent, stats.counters.lost);
             self.sent = (sent.bytes - before.bytes) as f64 * 8.0 / gone.as_secs_f64();
+            let is_after_pause = self.watch.paused(now) > Duration::ZERO;
+            if sent.dropped.by_limits() == before.dropped.by_limits() && !is_after_pause {
+                self.demand.on_carried(self.sent);
+            }
         }
         let path = self.path(stats);
         let known = EncoderInputs {
@@ -308,9 +442,9 @@ fn split_line(length: usize, room: usize) -> String {
     )
 }
 
-impl MediaFlow<'_> {
+impl<C: MessageConnection> MediaFlow<'_, C> {
     fn layer_line(&self, change: LayerChange) -> String {
-        let (quality, all) = (self.sender.quality(), self.through.sockets.len());
+        let (quality, all) = (self.sender.quality(), self.layers);
         let what = match change {
             LayerChange::Added => "added",
             LayerChange::Dropped => "dropped",
@@ -351,6 +485,9 @@ impl RecentDrops {
         if 2 * self.stood_still > self.count {
             return format!("{dropped}: the path or one of the ends stood still");
         }
+        if sent <= target.as_bps() as f64 {
+            return format!("{dropped}: the path permitted less than the encoder sends");
+        }
         let mbit = |bps: f64| bps * 1e-6;
         format!(
             "the encoder sends {:.2} Mbit/s where {:.2} are told to it: {dropped}",
@@ -385,5 +522,12 @@ mod tests {
         assert!(
             line(drops(seconds(0), 0)).starts_with("the encoder sends 12.00 Mbit/s where 4.00")
         );
+    }
+
+    #[test]
+    fn drops_of_encoder_below_target_do_not_blame_it() {
+        let drops = RecentDrops { count: 10, stood_still: 0, paused: Duration::ZERO };
+        let line = drops.line(3e6, Rate::from_bps(4_000_000));
+        assert!(line.ends_with("the path permitted less than the encoder sends"), "{line}");
     }
 }

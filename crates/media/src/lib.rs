@@ -11,6 +11,7 @@
 //! | measure delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
 //! | restore lost packets if a repeat would be too late | [`repair`] |
 //! | compute the encoder's rate | [`encoder`] |
+//! | ask the controller for that rate at the start | [`demand`] |
 //! | read the format | [`packet`], [`hello`] |
 //!
 //! These have no clock and no socket. The rest drives them with connections of `narrows_net`:
@@ -29,6 +30,7 @@
 pub mod blocking;
 pub mod clock;
 pub mod connection;
+pub mod demand;
 pub mod dial;
 pub mod encoder;
 pub mod flow;
@@ -60,6 +62,8 @@ pub mod shown;
 mod transport_stream;
 pub mod waiting;
 
+#[cfg(test)]
+mod flow_tests;
 #[cfg(test)]
 mod layer_tests;
 #[cfg(test)]

@@ -126,6 +126,7 @@ pub(super) fn media(layers: &[u64], lines: Lines) -> OutletOptions {
         latency: LATENCY,
         encoder: EncoderRates { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
         layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
+        link: None,
         on_rate: Box::new(|_| ()),
         tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
         on_state: None,

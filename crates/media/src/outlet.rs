@@ -24,6 +24,8 @@ pub struct OutletOptions {
     pub latency: Duration,
     /// Limits of the encoder's rate.
     pub encoder: EncoderRates,
+    /// The link's rate, if the user gave it.
+    pub link: Option<Rate>,
     /// The rate of each layer, the base layer first; one rate if the stream has no layers.
     pub layers: Vec<Rate>,
     /// Called with each new target rate for the encoder.
@@ -110,9 +112,8 @@ impl Outlet {
             Err(_) => return DialEnd::Lost("it does not answer".into()),
         };
         self.change(|state| state.connected = true);
-        let OutletOptions { latency, encoder, layers, on_rate, tell, .. } = &self.media;
+        let OutletOptions { latency, encoder, layers, link, on_rate, tell, .. } = &self.media;
         let through = Through {
-            sockets: &self.sockets,
             connection,
             on_rate,
             tell,
@@ -120,9 +121,9 @@ impl Outlet {
                 self.change(|known| *known = MediaFlowState { late: known.late, ..state })
             },
         };
-        let mut flow = MediaFlow::new(through, *latency, *encoder, layers);
+        let mut flow = MediaFlow::new(through, *latency, *encoder, layers, *link);
         tokio::select! {
-            why = flow.run() => DialEnd::Lost(why.to_string()),
+            why = flow.run(&self.sockets) => DialEnd::Lost(why.to_string()),
             why = statuses(&mut receive, |received| {
                 self.change(|state| state.late = received.missed);
             }) => DialEnd::Lost(match why {

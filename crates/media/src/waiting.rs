@@ -12,7 +12,7 @@ use serde::Serialize;
 /// While packets wait, this end looks every millisecond. After a longer pause between looks, it was suspended.
 const SUSPENDED: Duration = Duration::from_millis(20);
 /// Without waiting packets it looks 20 times a second.
-const PAUSED: Duration = Duration::from_millis(100);
+pub(crate) const PAUSED: Duration = Duration::from_millis(100);
 /// A pause explains drops for this long.
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// Minimum silence of the other end, with packets in flight, that counts as an outage; below, in round trips.
@@ -159,6 +159,11 @@ impl CauseTracker {
         if now.since(end) < REMEMBERED { length } else { Duration::ZERO }
     }
 
+    /// Packets were handed over after a look. If none waits any more, the next look may come late.
+    pub fn on_handed_over(&mut self, is_waiting: bool) {
+        self.was_waiting = is_waiting;
+    }
+
     /// Call this at each look. If packets waited since the last look, returns the cause and its duration.
     pub fn on_look(
         &mut self,
@@ -239,6 +244,18 @@ mod tests {
         }
         assert_eq!(watch.paused(Time::ZERO + ms(2200)), ms(2000));
         assert_eq!(watch.paused(Time::ZERO + ms(12_200)), ms(0));
+    }
+
+    /// The next look comes with the next datagram, so its distance says nothing.
+    #[test]
+    fn look_after_handing_all_over_is_no_pause() {
+        let mut watch = CauseTracker::new(Time::ZERO);
+        let look = WaitingSample { heard: 1, flight: 10, window: 20.0, srtt: ms(10) };
+        for at in [40, 80, 120, 160] {
+            assert_eq!(watch.on_look(Time::ZERO + ms(at), &look, true), None);
+            watch.on_handed_over(false);
+        }
+        assert_eq!(watch.paused(Time::ZERO + ms(160)), ms(0));
     }
 
     #[test]
