@@ -90,7 +90,8 @@ fn names_nothing(path: &Path) -> bool {
 
 /// The destination of `get`. A folder is made if it is missing; a file's parent folder is not.
 pub fn target(url: &Url, output: Option<&Path>) -> Result<DownloadTarget, Failure> {
-    let pipe = output.filter(|path| std::fs::metadata(path).is_ok_and(|about| is_pipe(&about)));
+    let is_stream = |about: &std::fs::Metadata| is_pipe(about) || is_device(about);
+    let pipe = output.filter(|path| std::fs::metadata(path).is_ok_and(|about| is_stream(&about)));
     let is_standard = output == Some(Path::new("-"));
     if is_standard || pipe.is_some() {
         if url.folder {
@@ -236,6 +237,16 @@ fn is_pipe(about: &std::fs::Metadata) -> bool {
 }
 #[cfg(not(unix))]
 fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+/// Whether it is a device that takes bytes in order, such as `/dev/null`.
+#[cfg(unix)]
+fn is_device(about: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_char_device(&about.file_type())
+}
+#[cfg(not(unix))]
+fn is_device(_: &std::fs::Metadata) -> bool {
     false
 }
 

@@ -32,6 +32,7 @@ fn pipes_are_put_and_got_as_standard_streams_are() {
         succeeds(&client, &["get", &url("a"), "-o", "pipe"]);
         assert_eq!(reading.join().unwrap(), "through a pipe");
     });
+    succeeds(&client, &["get", &url("a"), "-o", "/dev/null"]);
     // The form of a shell's <(command).
     let mut child = narrows(&client);
     child.args(["put", "/dev/fd/0", &url("b")]).stdin(Stdio::piped()).stdout(Stdio::null());
