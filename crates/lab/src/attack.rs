@@ -18,12 +18,12 @@ pub use score::Hunt;
 
 use crate::Question;
 use crate::execute::{RunControl, execute};
+use crate::parallel::parallel;
 use narrows_base::{Duration, RandomKey, SpecError};
 use narrows_scenario::{Plan, Scenario};
 use narrows_transport::Preset;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Number of cases that are drawn and run together.
 const BATCH: usize = 16;
@@ -140,40 +140,17 @@ impl Attack {
         (seed, seeds): (u64, u32),
         control: &RunControl<'_>,
     ) -> Result<Vec<Finding>, String> {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<(usize, f64)>> = Mutex::new(Vec::new());
-        let refused: Mutex<Option<String>> = Mutex::new(None);
-        let work = || loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(case) = cases.get(i) else { return };
+        let all = parallel(cases.len(), control.jobs, |i| {
             if control.stop.load(Ordering::Relaxed) {
-                return;
+                return Ok(None);
             }
-            match self.badness(case, seed, seeds, control.stop) {
-                Ok(Some(badness)) => done.lock().map(|mut d| d.push((i, badness))).unwrap_or(()),
-                Ok(None) => return,
-                Err(e) => {
-                    let _ = refused.lock().map(|mut r| *r = Some(format!("{}: {e}", case.link())));
-                    return;
-                }
-            }
+            let badness = self.badness(&cases[i], seed, seeds, control.stop);
+            badness.map_err(|e| format!("{}: {e}", cases[i].link()))
+        })?;
+        let finding = |(case, badness): (&Case, Option<f64>)| {
+            Some(Finding { case: case.clone(), badness: badness? })
         };
-        std::thread::scope(|scope| {
-            for _ in 1..control.jobs.min(cases.len()) {
-                // With fewer threads the rest do the same work.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-            }
-            work();
-        });
-        if let Ok(Some(why)) = refused.into_inner() {
-            return Err(why);
-        }
-        let mut done = done.into_inner().unwrap_or_default();
-        done.sort_by_key(|(i, _)| *i);
-        Ok(done
-            .into_iter()
-            .map(|(i, badness)| Finding { case: cases[i].clone(), badness })
-            .collect())
+        Ok(cases.iter().zip(all).filter_map(finding).collect())
     }
 }
 

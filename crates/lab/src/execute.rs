@@ -5,13 +5,13 @@
 //! plan's order.
 
 use crate::measure::{FlowInputs, GroupInputs, MEASURES};
+use crate::parallel::parallel;
 use crate::response::{self, Response};
 use narrows_base::random::mix;
 use narrows_base::{Duration, Time};
 use narrows_scenario::plan::Plan;
 use narrows_sim::{FlowResult, NetworkSpec, RunResult, SeriesTable, SimError, Simulation};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Limit on the flows of a group that are listed one by one.
 pub const LISTED_FLOWS: usize = 1000;
@@ -132,43 +132,26 @@ fn work(
     (before, of): (usize, usize),
     runs: &mut Runs,
 ) -> Result<(), String> {
-    let (control, tasks) = (job.control, list.len());
-    let next = AtomicUsize::new(0);
+    let control = job.control;
     // Finished thousandths of all runs.
     let done = AtomicU64::new(0);
-    let refused: Mutex<Option<String>> = Mutex::new(None);
-    let finished: Mutex<Vec<((usize, usize), StoredRun)>> = Mutex::new(Vec::new());
-    let work = || loop {
-        let task = next.fetch_add(1, Ordering::Relaxed);
-        if task >= tasks || control.stop.load(Ordering::Relaxed) {
-            return;
+    let finished = parallel(list.len(), control.jobs, |task| {
+        if control.stop.load(Ordering::Relaxed) {
+            return Ok(None);
         }
-        if refused.lock().is_ok_and(|r| r.is_some()) {
-            return;
-        }
-        let (variant, seed) = list[task];
         let tell = |thousandths: u64| {
             let all = done.fetch_add(thousandths, Ordering::Relaxed) + thousandths;
             (control.progress)((before as f64 + all as f64 / 1000.0) / of as f64);
         };
+        let (variant, seed) = list[task];
         match one(job, variant, seed, &tell) {
-            Ok(run) => finished.lock().map(|mut f| f.push(((variant, seed), run))).unwrap_or(()),
-            Err(SimError::Interrupted) => {}
-            Err(e) => refused.lock().map(|mut r| *r = Some(e.to_string())).unwrap_or(()),
+            Ok(run) => Ok(Some(run)),
+            Err(SimError::Interrupted) => Ok(None),
+            Err(e) => Err(e.to_string()),
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..control.jobs.min(tasks) {
-            // With fewer threads the rest do the same work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    if let Ok(Some(why)) = refused.into_inner() {
-        return Err(why);
-    }
-    for ((variant, seed), run) in finished.into_inner().unwrap_or_default() {
-        runs[variant][seed] = Some(run);
+    })?;
+    for ((variant, seed), run) in list.iter().zip(finished) {
+        runs[*variant][*seed] = run;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ pub mod execute;
 pub mod interval;
 pub mod measure;
 pub mod outcome;
+pub mod parallel;
 pub mod recommendation;
 pub mod response;
 pub mod scorecard;

@@ -18,12 +18,13 @@ pub use judge::Judgement;
 
 use crate::execute::RunControl;
 use crate::measure::{self, GroupInputs};
+use crate::parallel::parallel;
 use crate::response::Response;
 use narrows_base::SpecError;
 use narrows_scenario::{Plan, Scenario};
 use narrows_sim::{RunResult, SimError};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Options of [`Scorecard::measure`].
 #[derive(Clone, Debug)]
@@ -161,57 +162,34 @@ impl Scorecard {
         let empty = |c: &Criterion| -> Vec<[Vec<f64>; 4]> {
             c.figures.iter().map(|_| std::array::from_fn(|_| vec![f64::NAN; seeds])).collect()
         };
-        let values: Mutex<Vec<Vec<[Vec<f64>; 4]>>> =
-            Mutex::new(criteria.iter().map(empty).collect());
         let done = Mutex::new(0.0);
-        let refused: Mutex<Option<String>> = Mutex::new(None);
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some((c, variant, seed)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let (plan, criterion) = (&plans[*c], &criteria[*c]);
-                let number = self.seed.wrapping_add(*seed as u64);
-                let network = plan.network(*variant, number, false);
-                let mut go_on = |_| !control.stop.load(Ordering::Relaxed);
-                match narrows_sim::run(&network, &mut go_on) {
-                    Ok(run) => {
-                        let figures = criterion.figures.iter();
-                        let of = |f: &CriterionMeasure| value(f, plan, *variant, &run);
-                        let found: Vec<f64> = figures.map(of).collect();
-                        if let Ok(mut values) = values.lock() {
-                            for (place, x) in values[*c].iter_mut().zip(found) {
-                                let shown =
-                                    columns.iter().zip(place).filter(|(v, _)| *v == variant);
-                                shown.for_each(|(_, place)| place[*seed] = x);
-                            }
-                        }
-                    }
-                    Err(SimError::Interrupted) => return,
-                    Err(e) => {
-                        let why = format!("{}: {e}", criterion.what);
-                        refused.lock().map(|mut r| *r = Some(why)).unwrap_or(());
-                        return;
-                    }
-                }
-                if let Ok(mut done) = done.lock() {
-                    *done += plan.work();
-                    (control.progress)(*done / all);
-                }
+        let found = parallel(tasks.len(), control.jobs, |task| {
+            let (c, variant, seed) = tasks[task];
+            let plan = &plans[c];
+            let criterion = &criteria[c];
+            let network = plan.network(variant, self.seed.wrapping_add(seed as u64), false);
+            let run =
+                match narrows_sim::run(&network, &mut |_| !control.stop.load(Ordering::Relaxed)) {
+                    Ok(run) => run,
+                    Err(SimError::Interrupted) => return Ok(None),
+                    Err(e) => return Err(format!("{}: {e}", criterion.what)),
+                };
+            if let Ok(mut done) = done.lock() {
+                *done += plan.work();
+                (control.progress)(*done / all);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..control.jobs {
-                // With fewer threads the rest do the same work.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            let of = |f: &CriterionMeasure| value(f, plan, variant, &run);
+            Ok(Some(criterion.figures.iter().map(of).collect::<Vec<f64>>()))
+        })?;
+        let mut values: Vec<Vec<[Vec<f64>; 4]>> = criteria.iter().map(empty).collect();
+        for ((c, variant, seed), found) in tasks.into_iter().zip(found) {
+            let Some(found) = found else { return Ok(None) };
+            for (places, x) in values[c].iter_mut().zip(found) {
+                let shown = columns.iter().zip(places).filter(|(v, _)| **v == variant);
+                shown.for_each(|(_, place)| place[seed] = x);
             }
-            work();
-        });
-        if let Ok(Some(why)) = refused.into_inner() {
-            return Err(why);
         }
-        if control.stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        Ok(values.into_inner().ok())
+        Ok(Some(values))
     }
 }
 

@@ -6,12 +6,11 @@ use super::quantity::Quantity;
 use super::sample::{SampleSelector, SimulationSample};
 use narrows_base::random::mix;
 use narrows_lab::outcome::Estimate;
+use narrows_lab::parallel::parallel;
 use narrows_lab::stats::estimate;
 use narrows_sim::SeriesTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Everything that an experiment's runs gave.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -140,43 +139,6 @@ fn lines(e: &Experiment, work: &ExperimentWork, spans: Vec<Range<usize>>) -> Vec
         }
     };
     e.file.panel.iter().map(|panel| panel.line.iter().map(&mut drawn).collect()).collect()
-}
-
-/// Runs `n` tasks on `jobs` threads. Results are in the order of the tasks.
-///
-/// # Errors
-/// The error that occurred first.
-pub fn parallel<T: Send>(
-    n: usize,
-    jobs: usize,
-    task: impl Fn(usize) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
-    let next = AtomicUsize::new(0);
-    let failed: Mutex<Option<String>> = Mutex::new(None);
-    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(n));
-    let work = || loop {
-        let i = next.fetch_add(1, Ordering::Relaxed);
-        if i >= n || failed.lock().is_ok_and(|f| f.is_some()) {
-            return;
-        }
-        match task(i) {
-            Ok(x) => done.lock().map(|mut d| d.push((i, x))).unwrap_or(()),
-            Err(why) => failed.lock().map(|mut f| *f = Some(why)).unwrap_or(()),
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..jobs.min(n) {
-            // Fewer threads do the same work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    if let Ok(Some(why)) = failed.into_inner() {
-        return Err(why);
-    }
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|d| d.0);
-    Ok(done.into_iter().map(|d| d.1).collect())
 }
 
 /// Whether a line is drawn over time.

@@ -2,7 +2,7 @@
 
 use super::reference::LinuxReference;
 use super::{Compared, agree, over_time, run, verdict};
-use crate::run::parallel;
+use narrows_lab::parallel::parallel;
 use narrows_lab::stats::estimate;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -4,8 +4,8 @@ use super::reference::{LinuxReference, ReferenceLink, SHARE_COLUMNS, Share};
 use super::{Compared, PRESET, mean, over_time, verdict};
 use crate::interval::digits;
 use crate::ns2::plan;
-use crate::run::parallel;
 use crate::sample::SimulationSample;
+use narrows_lab::parallel::parallel;
 use std::fmt::Write as _;
 use std::path::Path;
 

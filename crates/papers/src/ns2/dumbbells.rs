@@ -2,8 +2,8 @@
 
 use super::ComparisonPage;
 use super::reference::Dumbbell;
-use crate::run::parallel;
 use narrows_base::Spec;
+use narrows_lab::parallel::parallel;
 use narrows_sim::dumbbell;
 use narrows_transport::{Preset, Protocol};
 use std::fmt::Write as _;

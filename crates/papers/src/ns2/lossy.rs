@@ -2,7 +2,6 @@
 
 use super::reference::Lossy;
 use super::{ComparisonPage, first_packet, half, plan, share, variant};
-use crate::run::parallel;
 use crate::sample::SimulationSample;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
@@ -33,6 +32,7 @@ pub(super) const N3: LossyPath = LossyPath {
     path: "20 Mbit/s 25 ms, then 2 Mbit/s 1 ms, 59 packets waiting at most",
     capacity: 2e6,
 };
+use narrows_lab::parallel::parallel;
 
 impl ComparisonPage {
     pub(super) fn lossy(

@@ -2,9 +2,9 @@
 
 use super::reference::{Mix, MixRow};
 use super::{ComparisonPage, half, plan, share, variant};
-use crate::run::parallel;
 use crate::sample::SimulationSample;
 use narrows_lab::outcome::Estimate;
+use narrows_lab::parallel::parallel;
 use narrows_lab::stats::estimate;
 use narrows_report::figure::{Figure, lines};
 use std::fmt::Write as _;

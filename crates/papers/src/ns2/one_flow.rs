@@ -3,9 +3,9 @@
 use super::reference::SingleFlow;
 use super::{ComparisonPage, first_packet, plan, variant};
 use crate::interval::digits;
-use crate::run::parallel;
 use crate::sample::SimulationSample;
 use crate::stat::Stat;
+use narrows_lab::parallel::parallel;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -9,6 +9,7 @@ pub mod senders;
 use crate::all_cores;
 use ask::{MeasureOptions, RepeatMode};
 use ledger::{Figures, Ledger, LedgerKey, LedgerRow};
+use narrows_lab::parallel::parallel;
 use schedule::ScheduledRun;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -121,8 +122,8 @@ pub fn measure<P: Send + Sync>(
         );
         let begun = Instant::now();
         let prepared: BTreeMap<usize, Result<P, String>> =
-            all_cores::map(&jobs, all_cores::count(), |job| {
-                Ok((job.number, prepare(&wanted[job.number].key)))
+            parallel(jobs.len(), all_cores::count(), |i| {
+                Ok((jobs[i].number, prepare(&wanted[jobs[i].number].key)))
             })?
             .into_iter()
             .collect();
