@@ -113,6 +113,9 @@ pub struct Requirements {
     /// Requires rrtp: losses are reported by [`on_packet_outcome`](Controller::on_packet_outcome) or by its receiver
     /// side, which TCP does not have.
     pub rrtp: bool,
+    /// Goes by the numbers of packets, which only rrtp has. Otherwise the number of losses and the send time of the
+    /// newest delivered packet suffice.
+    pub packet_numbers: bool,
     /// Detects by its own ticks that no acknowledgements arrive. The sender then reports no slow-start restart after
     /// persistent congestion. It also sends no packet beyond the limits (a recovery's first packet, a PTO probe) within
     /// the first two seconds without acknowledgements.
@@ -124,11 +127,12 @@ pub struct Requirements {
 
 impl Requirements {
     /// Requires rrtp's packet outcomes or receiver side.
-    pub const RRTP: Requirements = Requirements { rrtp: true, own_timer: false, l4s: false };
+    pub const RRTP: Requirements =
+        Requirements { rrtp: true, packet_numbers: true, own_timer: false, l4s: false };
     /// Requires rrtp, and has a timer of its own.
-    pub const OWN_TIMER: Requirements = Requirements { rrtp: true, own_timer: true, l4s: false };
+    pub const OWN_TIMER: Requirements = Requirements { own_timer: true, ..Requirements::RRTP };
     /// Requires rrtp's count of CE marks, and ECT(1) on every packet.
-    pub const L4S: Requirements = Requirements { rrtp: true, own_timer: false, l4s: true };
+    pub const L4S: Requirements = Requirements { l4s: true, ..Requirements::RRTP };
 }
 
 /// Inputs of a controller's constructor.

@@ -203,12 +203,7 @@ impl ControllerEntry {
 
     /// Whether it depends on data that only rrtp has: the outcome of each packet by its number, or its receiver side.
     pub fn needs_rrtp(&self, settings: &Settings, environment: &Environment) -> bool {
-        /// Made for packet outcomes, without going by their numbers: how many were lost, and when the newest that
-        /// arrived had been sent, is enough.
-        const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
-        let by_number = self.build(settings, environment).requirements().rrtp
-            && !NUMBERS_NOT_NEEDED.contains(&self.descriptor.name);
-        by_number || self.receiver.is_some()
+        self.receiver.is_some() || self.build(settings, environment).requirements().packet_numbers
     }
 
     /// Limits before the first packet; `None` for a controller that is created at run time, which is only built if

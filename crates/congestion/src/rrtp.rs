@@ -311,7 +311,7 @@ impl Controller for Rrtp {
     }
 
     fn requirements(&self) -> Requirements {
-        Requirements::RRTP
+        Requirements { packet_numbers: false, ..Requirements::RRTP }
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

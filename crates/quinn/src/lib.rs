@@ -41,8 +41,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Controllers that need rrtp's packet outcomes but not the packets' numbers, so that quinn's information suffices.
-const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
 /// RFC 9002 section 7.2: ten packets.
 const INITIAL_WINDOW: f64 = 10.0;
 
@@ -114,13 +112,11 @@ impl Controllers {
         let entry = narrows_congestion::find(&spec.name)?;
         let settings = entry.read(&spec)?;
         entry.refuse_unread(&settings, &Environment::default())?;
-        let trial = entry.build(&settings, &Environment::default());
         let name = entry.descriptor.name;
         if entry.is_unresponsive() {
             return Err(Error::Unresponsive(name));
         }
-        let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
-        if numbers || entry.receiver.is_some() {
+        if entry.needs_rrtp(&settings, &Environment::default()) {
             return Err(Error::NeedsRrtp(name));
         }
         Ok(Controllers {
