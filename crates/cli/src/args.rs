@@ -4,7 +4,7 @@ use crate::help::{COMPARE, EXAMPLES, LIST, RUN, SWEEP, compare};
 use crate::watched::{PacedPage, Page};
 use clap::{Args, Parser, Subcommand};
 use narrows_lab::sweep::journal::SweepPart;
-use narrows_options::values::{part, tasks};
+use narrows_options::values::{PARTS, number, part};
 use narrows_options::{Jobs, RARE};
 use std::path::PathBuf;
 
@@ -121,7 +121,7 @@ pub struct SweepArgs {
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "I/N", value_parser = part)]
     pub part: Option<SweepPart>,
     /// Print a SLURM array script of N tasks instead of running anything
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", conflicts_with = "part", value_parser = tasks)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", conflicts_with = "part", value_parser = number(PARTS))]
     pub slurm: Option<usize>,
     #[command(flatten)]
     pub jobs: Jobs,

@@ -9,7 +9,7 @@ use narrows_lab::attack::{self, Attack, Finding, Findings, Hunt};
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
-use narrows_options::values::{cases, jobs, seed, time};
+use narrows_options::values::{CASES, JOBS, number, seed, time};
 use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
@@ -43,7 +43,7 @@ pub struct AttackArgs {
     #[arg(long, value_name = "PROTOCOL")]
     pub rival: Option<String>,
     /// Networks to try
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = cases)]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = number(CASES))]
     pub budget: usize,
     /// How many of the worst networks to report
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=20))]
@@ -55,7 +55,7 @@ pub struct AttackArgs {
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Concurrent runs; by default one per core
-    #[arg(long, value_name = "J", value_parser = jobs)]
+    #[arg(long, value_name = "J", value_parser = number(JOBS))]
     pub jobs: Option<usize>,
     /// Folder for worst-1.toml, worst-1/report.html, attack.json
     #[arg(long, value_name = "DIR", default_value = "narrows-attack")]

@@ -6,7 +6,7 @@ use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json, tex
 use clap::Args;
 use narrows_lab::execute::RunControl;
 use narrows_lab::scorecard::{Judgement, NOT_SIMULATED, SECTIONS, Scorecard, ScorecardRow};
-use narrows_options::values::{jobs, seed};
+use narrows_options::values::{JOBS, number, seed};
 use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::scenario_file;
@@ -42,7 +42,7 @@ pub struct ScorecardArgs {
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Concurrent runs; by default one per core
-    #[arg(long, value_name = "J", value_parser = jobs)]
+    #[arg(long, value_name = "J", value_parser = number(JOBS))]
     pub jobs: Option<usize>,
     /// Folder for scorecard.html, scorecard.md, scorecard.json, scenarios/
     #[arg(long, value_name = "DIR", default_value = "narrows-scorecard")]

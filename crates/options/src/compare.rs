@@ -1,13 +1,13 @@
 //! Options of `compare`.
 
-use crate::values::{aim, flows, packet, preset, seed, seeds, source, time};
+use crate::values::{FLOWS, SEEDS, number, seed, time};
 use crate::{RARE, TimelineOptions};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::collect::OutcomeMetadata;
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Question, compare};
-use narrows_scenario::Scenario;
+use narrows_scenario::{Scenario, scenario_file};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use std::path::Path;
@@ -26,13 +26,13 @@ pub struct Compare {
     #[arg(long, value_name = "LIST")]
     pub protocols: Option<String>,
     /// Application to optimise for: bulk, calls, live or web
-    #[arg(long = "for", value_name = "AIM", default_value = "bulk", value_parser = aim)]
+    #[arg(long = "for", value_name = "AIM", default_value = "bulk", value_parser = Aim::parse)]
     pub aim: Aim,
     /// Traffic of each flow, as in 'transfer(size=1MB)': see `narrows list sources` [default: bulk; for web web]
-    #[arg(long, value_name = "SOURCE", value_parser = source)]
+    #[arg(long, value_name = "SOURCE", value_parser = compare::source)]
     pub source: Option<SourceSpec>,
     /// Flows of each protocol
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number(FLOWS))]
     pub flows: usize,
     /// Competitors on the same link, M flows (default N)
     #[arg(long, value_name = "NAME[:M]")]
@@ -51,16 +51,16 @@ pub struct Compare {
     pub stagger: Option<Duration>,
     /// Data packet's size on the wire; an ACK has 52 bytes, 40 in other presets than linux
     /// [default: 1500B, with --preset ns2 1000B; always 1500B with --real]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", value_parser = packet)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", value_parser = scenario_file::packet)]
     pub packet: Option<u32>,
     /// Repeat every run with K seeds; means come with 95% intervals [default: 10, above 10 Mbit/s 5; 3 with --real]
-    #[arg(long, value_name = "K", value_parser = seeds)]
+    #[arg(long, value_name = "K", value_parser = number(SEEDS))]
     pub seeds: Option<u32>,
     /// First seed
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (exactly as ns-2.35) [default: linux]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "linux|rfc|ns2", value_parser = preset)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "linux|rfc|ns2", value_parser = scenario_file::preset)]
     pub preset: Option<Preset>,
     /// Changes during a run.
     #[command(flatten)]

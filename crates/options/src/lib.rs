@@ -22,7 +22,7 @@ use clap::Args;
 #[derive(Args, Clone, Debug)]
 pub struct Jobs {
     /// Runs at the same time; by default one per core
-    #[arg(long, value_name = "J", value_parser = values::jobs)]
+    #[arg(long, value_name = "J", value_parser = values::number(values::JOBS))]
     pub jobs: Option<usize>,
 }
 

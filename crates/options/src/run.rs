@@ -1,7 +1,7 @@
 //! Options of `run`.
 
 use crate::TimelineOptions;
-use crate::values::{seed, seeds};
+use crate::values::{SEEDS, number, seed};
 use clap::Args;
 use narrows_base::SpecError;
 use narrows_lab::collect::OutcomeMetadata;
@@ -18,7 +18,7 @@ pub struct Run {
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// Seeds, instead of the scenario's number
-    #[arg(long, value_name = "K", value_parser = seeds)]
+    #[arg(long, value_name = "K", value_parser = number(SEEDS))]
     pub seeds: Option<u32>,
     /// First seed, instead of the scenario's
     #[arg(long, value_name = "S", value_parser = seed())]

@@ -1,14 +1,14 @@
 //! Options of `sweep`.
 
 use crate::run::link_for_file;
-use crate::values::{flows, packet, preset, seed, seeds, time};
+use crate::values::{FLOWS, SEEDS, number, seed, time};
 use crate::{RARE, TimelineOptions};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::Question;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::sweep::{self, Base, Grid};
-use narrows_scenario::links;
+use narrows_scenario::{links, scenario_file};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct Sweep {
     #[arg(long, value_name = "NAME=VALUES", allow_hyphen_values = true)]
     pub vary: Vec<String>,
     /// Repeat every point with K seeds; means come with 95% intervals
-    #[arg(long, value_name = "K", default_value_t = 3, value_parser = seeds)]
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = number(SEEDS))]
     pub seeds: u32,
     /// First seed
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", default_value_t = 1, value_parser = seed())]
@@ -43,7 +43,7 @@ pub struct Sweep {
     #[arg(long, value_name = "LIST", conflicts_with = "scenario")]
     pub protocols: Option<String>,
     /// With --link: flows of each protocol [default: 1]
-    #[arg(long, value_name = "N", conflicts_with = "scenario", value_parser = flows)]
+    #[arg(long, value_name = "N", conflicts_with = "scenario", value_parser = number(FLOWS))]
     pub flows: Option<usize>,
     /// With --link: competitors on the same link, M flows (default N)
     #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
@@ -61,10 +61,10 @@ pub struct Sweep {
     #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub stagger: Option<Duration>,
     /// With --link: data packet's size on the wire [default: 1500B, with --preset ns2 1000B]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", conflicts_with = "scenario", value_parser = scenario_file::packet)]
     pub packet: Option<u32>,
     /// With --link: endpoint, as in compare [default: linux]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = scenario_file::preset)]
     pub preset: Option<Preset>,
     /// Changes during a run.
     #[command(flatten)]
