@@ -38,7 +38,7 @@ class Average:
 
 
 def new_period():
-    return SimpleNamespace(rtt=inf, forward=inf, queue=0.0, rate=0.0)
+    return SimpleNamespace(rtt=inf, queue=0.0, rate=0.0)
 
 
 class Account:
@@ -76,7 +76,6 @@ class Estimates:
         self.now = self.rtt = self.queue = 0.0
         self.hinted_base, self.hinted_loss = None, 0.0
         self.current, self.previous, self.period_begin = new_period(), new_period(), 0.0
-        self.unqueued = Average()
         self.round, self.acked_gain = Round(0.0), 1.0
         self.probe_begin = self.probe_end = 0.0
         self.jitter_ratio, self.deviation, self.wander = Average(), Average(), Average()
@@ -103,17 +102,15 @@ class Estimates:
         self.current, self.previous = new_period(), new_period()
         self.hinted_base = self.rtt = rtt
 
-    def delays(self, now, rtt, forward):
+    def delays(self, now, rtt):
         if self.hinted_base is not None:
             self.current, self.previous, self.hinted_base = new_period(), new_period(), None
         self.now, self.rtt = now, rtt
         if now - self.period_begin > max(BASE_SECONDS, BASE_ROUNDS * rtt):
             self.previous, self.current, self.period_begin = self.current, new_period(), now
         period = self.current
-        queue = forward - min(forward, period.forward, self.previous.forward)
-        self.unqueued.add(rtt - queue)
+        queue = rtt - min(rtt, period.rtt, self.previous.rtt)
         period.rtt = min(period.rtt, rtt)
-        period.forward = min(period.forward, forward)
         period.queue = max(period.queue, queue)
         self.step, self.queue = queue - self.queue, queue
 
@@ -253,7 +250,7 @@ class Estimates:
 
     @property
     def target(self):
-        return self.bandwidth * (max(self.base, self.unqueued.value) + self.noise)
+        return self.bandwidth * (self.base + self.noise)
 
 
 def ratio(new, old):
@@ -448,8 +445,7 @@ class FromThePage:
         e = self.e
         self.restart_limit += ack.newly_delivered
         gain_now = self.policy.gain
-        forward = ack.forward_delay
-        e.delays(ack.now, ack.rtt, ack.rtt if forward is None else forward)
+        e.delays(ack.now, ack.rtt)
         v = e.end_round(gain_now) if ack.round_start else None
         e.add_to_round(ack.newly_delivered, ack.delivery_rate, ack.app_limited)
         self.policy.on_ack(ack)

@@ -1,6 +1,6 @@
 //! Estimates of the path from acknowledgements and outcomes: bandwidth, base RTT, queueing delay, jitter, losses.
 //!
-//! *Queueing delay* is the forward delay minus its recent minimum; it does not include queues of the return path.
+//! *Queueing delay* is the RTT minus its recent minimum; it includes queues of the return path.
 //! *Noise* is the queueing delay that the sender does not try to drain: the target and the variation of delays while
 //! the sending rate is steady. If delays jitter, it includes the delay that the evidence has shown not to be a queue. A
 //! round is *queued* if every delay in it was above the noise: the bottleneck was busy all the time, and the delivery
@@ -74,16 +74,13 @@ impl Bandwidth {
 struct Period {
     /// Least RTT, seconds.
     rtt: f64,
-    /// Least forward delay, seconds plus an unknown constant.
-    forward_delay: f64,
     /// Longest queueing delay, seconds.
     queue: f64,
     /// Largest rate of a round, packets per second.
     rate: f64,
 }
 
-const EMPTY_PERIOD: Period =
-    Period { rtt: f64::INFINITY, forward_delay: f64::INFINITY, queue: 0.0, rate: 0.0 };
+const EMPTY_PERIOD: Period = Period { rtt: f64::INFINITY, queue: 0.0, rate: 0.0 };
 
 #[derive(Clone, Debug)]
 pub struct PathModel {
@@ -101,8 +98,6 @@ pub struct PathModel {
     pub rtt: f64,
     /// Newest queueing delay, seconds.
     queue: f64,
-    /// RTT without the queueing delay, seconds.
-    unqueued: Average,
     current: OpenRound,
     /// The round that ended last.
     last: Round,
@@ -131,7 +126,6 @@ impl Default for PathModel {
             hinted_rtt: false,
             rtt: 0.0,
             queue: 0.0,
-            unqueued: Average::default(),
             current: OpenRound::default(),
             last: Round::default(),
             acked_gain: 1.0,
@@ -191,8 +185,7 @@ impl PathModel {
     }
     /// Packets in flight that fill the path and a queue as long as the noise.
     pub fn target(&self) -> f64 {
-        let base = self.base().unwrap_or(0.0);
-        self.bandwidth.get() * (base.max(self.unqueued.value) + self.noise())
+        self.bandwidth.get() * (self.base().unwrap_or(0.0) + self.noise())
     }
 
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
@@ -225,7 +218,6 @@ impl PathModel {
 
     fn delays(&mut self, ack: &Ack, now: f64) {
         let rtt = positive(ack.rtt);
-        let forward_delay = ack.forward_delay.map_or(rtt, positive);
         if std::mem::take(&mut self.hinted_rtt) {
             self.periods = [EMPTY_PERIOD; 2];
         }
@@ -233,14 +225,10 @@ impl PathModel {
             self.periods = [EMPTY_PERIOD, self.periods[0]];
             self.period_began = now;
         }
-        let least =
-            self.periods[0].forward_delay.min(self.periods[1].forward_delay).min(forward_delay);
         self.rtt = rtt;
-        self.queue = forward_delay - least;
-        self.unqueued.add(rtt - self.queue);
-        let period = &mut self.periods[0];
+        let [period, previous] = &mut self.periods;
         period.rtt = period.rtt.min(rtt);
-        period.forward_delay = period.forward_delay.min(forward_delay);
+        self.queue = rtt - period.rtt.min(previous.rtt);
         period.queue = period.queue.max(self.queue);
     }
 

@@ -26,18 +26,6 @@ const fn one(
 /// All mechanisms, in the order of the specification.
 pub const MECHANISMS: &[Mechanism] = &[
     one(
-        "forward-delay",
-        "queueing delay from the one-way delay, not from the RTT",
-        (0, 2),
-        &[("estimate.rs", "ack.forward_delay.map_or(rtt, positive)", "rtt")],
-    ),
-    one(
-        "unqueued",
-        "the target in flight contains the mean RTT without the queue",
-        (0, 3),
-        &[("estimate.rs", "base.max(self.unqueued.value)", "base")],
-    ),
-    one(
         "base-periods",
         "the base RTT expires",
         (2, 6),
