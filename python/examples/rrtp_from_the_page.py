@@ -14,10 +14,10 @@ SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
 MEMORY, ENOUGH = 1000, 24
 UNTESTED_LOSS, MAX_LOSS = 0.1, 0.4
 LONG_QUEUE, EMPTY_QUEUE = 0.4, 0.2
-CYCLE, MAX_CYCLE, UP, DOWN = 8, 64, 1.25, 0.75
+CYCLE, UP, DOWN = 8, 1.25, 0.75
 FOLLOWS = 0.5
 THRESHOLD, MAX_TERM, EMPTY_TERM = 2.5, 1.5, 0.25
-MIN_CHANGE, RATE_ERROR = 0.1, 0.05
+MIN_CHANGE = 0.1
 BETA, CUBIC_C = 0.7, 0.4
 
 
@@ -328,7 +328,7 @@ class Alone:
     def on_round(self, v, ack):
         self.phase += 1
         if v.gain > 1 and v.dropped and not v.queued:
-            self.cycle = min(2 * self.cycle, MAX_CYCLE)
+            self.cycle = min(2 * self.cycle, CYCLE**2)
         elif v.follows:
             self.cycle = CYCLE
         recalls = v.empty and self.e.recalled > UP * self.e.bandwidth
@@ -479,7 +479,7 @@ class FromThePage:
         if v.queued and last is not None and last.queued:
             x, y = log(v.packets / last.packets), ratio(v.mean_rate, last.mean_rate)
             if abs(x) >= MIN_CHANGE and isfinite(y):
-                variance = RATE_ERROR**2 + 1 / max(1, min(v.delivered, last.delivered)) ** 2
+                variance = (MIN_CHANGE / 2) ** 2 + 1 / max(1, min(v.delivered, last.delivered)) ** 2
                 self.term((y**2 - (y - FOLLOWS * x) ** 2) / (2 * variance), v)
 
     def term(self, x, v):

@@ -4,8 +4,7 @@
 //! the queue is empty and a recent round had a higher rate, a probe begins at once and paces at that rate. If
 //! at least half of the additional traffic arrives without a queue or losses, another probe follows that round;
 //! otherwise the gain is 1 until the next probe. Each probe that causes losses without a queue doubles the distance to
-//! the next, up to [`MAX_CYCLE`]. While a queue or losses remain, every second round has the gain
-//! [`DOWN`].
+//! the next, up to [`CYCLE`] cycles. While a queue or losses remain, every second round has the gain [`DOWN`].
 //!
 //! In a round with the gain [`DOWN`] only the pacing rate falls, not the window.
 
@@ -34,7 +33,7 @@ impl Alone {
         let probed = view.round.gain > 1.0;
         let (saturated, follows) = (view.saturated(), view.follows());
         if probed && view.dropped && !view.queued {
-            self.cycle = (2 * self.cycle).min(MAX_CYCLE);
+            self.cycle = (2 * self.cycle).min(CYCLE * CYCLE);
         } else if follows {
             self.cycle = CYCLE;
         }

@@ -48,8 +48,6 @@ pub const EMPTY_QUEUE: f64 = 0.2;
 
 /// Rounds between two probes, and between two phases of a lower rate while competitive (BBR).
 pub const CYCLE: u32 = 8;
-/// Rounds between probes at most, if probes cause losses: Reno grows a window of 256 packets by a quarter in 64 rounds.
-pub const MAX_CYCLE: u32 = 64;
 /// Gain of a probe (BBR).
 pub const UP: f64 = 1.25;
 /// Gain of a round that drains the queue (BBR), and part of the bandwidth that remains after a round that lost more than
@@ -66,10 +64,9 @@ pub const MAX_TERM: f64 = 1.5;
 /// Log-likelihood ratio of a round with an empty queue, so that eleven are needed. With 0.1, goodput alone is 0.006
 /// lower.
 pub const EMPTY_TERM: f64 = 0.25;
-/// Least difference of the packets of two rounds that is compared, as a natural logarithm.
+/// Least difference of the packets of two rounds that is compared, as a natural logarithm; twice the standard error of
+/// a rate.
 pub const MIN_CHANGE: f64 = 0.1;
-/// Standard error of a rate, as a natural logarithm.
-pub const RATE_ERROR: f64 = 0.05;
 
 /// Part of the window that a back-off leaves (RFC 9438).
 pub const BETA: f64 = 0.7;

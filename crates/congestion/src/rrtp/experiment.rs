@@ -69,7 +69,8 @@ impl Evidence {
             return;
         }
         let packet = 1.0 / after.delivered.min(before.delivered).max(1.0);
-        let variance = RATE_ERROR * RATE_ERROR + packet * packet;
+        let error = MIN_CHANGE / 2.0;
+        let variance = error * error + packet * packet;
         // Expected change of the rate: half of that of the packets if the queue is shared, 0 if it is not.
         let residual = arrived - FOLLOWS * sent;
         self.add((arrived * arrived - residual * residual) / (2.0 * variance), view.bandwidth);

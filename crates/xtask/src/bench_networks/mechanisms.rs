@@ -282,8 +282,8 @@ pub const MECHANISMS: &[Mechanism] = &[
         (1, 6),
         &[(
             "alone.rs",
-            "self.cycle = (2 * self.cycle).min(MAX_CYCLE);",
-            "self.cycle = CYCLE.min(MAX_CYCLE);",
+            "self.cycle = (2 * self.cycle).min(CYCLE * CYCLE);",
+            "self.cycle = CYCLE;",
         )],
     ),
     one(
