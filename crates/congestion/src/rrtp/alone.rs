@@ -1,4 +1,5 @@
-//! The policy that assumes to be the only user of the bottleneck: its bandwidth, and a queue below the noise.
+//! The policy that assumes to be the only user of the bottleneck (docs/rrtp-congestion-control.md, section 3.2): its
+//! bandwidth, and a queue below the noise.
 //!
 //! One of [`CYCLE`] rounds is a probe with the gain [`UP`], and a round with the gain [`DOWN`] follows each probe. While
 //! the queue is empty and a recent round had a higher rate, a probe begins at once and paces at that rate. If

@@ -1,4 +1,5 @@
 //! Estimates of the path from acknowledgements and outcomes: bandwidth, base RTT, queueing delay, jitter, losses.
+//! Sections are those of docs/rrtp-congestion-control.md.
 //!
 //! *Queueing delay* is the RTT minus its recent minimum; it includes queues of the return path.
 //! *Noise* is the queueing delay that the sender does not try to drain: the target and the variation of delays while
@@ -103,8 +104,10 @@ pub struct PathModel {
     last: Round,
     /// Gain with which the packets left that are acknowledged now.
     acked_gain: f64,
-    /// Begin and end of the newest probe time, seconds: until the queue of the probe has drained.
-    probe: [f64; 2],
+    /// Begin of the newest probe time, seconds.
+    probe_begin: f64,
+    /// End of the newest probe time, seconds: when the queue of the probe has drained.
+    probe_end: f64,
     /// Standard deviation of the delays in a round with a steady sending rate, seconds.
     deviation: Average,
     /// Difference of the least delay from such a round to the next, seconds.
@@ -129,7 +132,8 @@ impl Default for PathModel {
             current: OpenRound::default(),
             last: Round::default(),
             acked_gain: 1.0,
-            probe: [0.0; 2],
+            probe_begin: 0.0,
+            probe_end: 0.0,
             deviation: Average::default(),
             wander: Average::default(),
             jitter_ratio: Average::default(),
@@ -188,11 +192,12 @@ impl PathModel {
         self.bandwidth.get() * (self.base().unwrap_or(0.0) + self.noise())
     }
 
+    /// Updates the loss accounts (section 2.5).
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
         self.current.lost += f64::from(u8::from(outcome.lost));
         let sent = outcome.sent.as_secs_f64();
         let when = Circumstances {
-            outside_probes: sent < self.probe[0] || sent > self.probe[1],
+            outside_probes: sent < self.probe_begin || sent > self.probe_end,
             reduced: self.acked_gain < 1.0,
             long_queue: self.has_long_queue(),
         };
@@ -216,6 +221,7 @@ impl PathModel {
             .then(|| rate / (1.0 - self.loss.link()))
     }
 
+    /// Updates the delays (section 2.1).
     fn delays(&mut self, ack: &Ack, now: f64) {
         let rtt = positive(ack.rtt);
         if std::mem::take(&mut self.hinted_rtt) {
@@ -232,15 +238,16 @@ impl PathModel {
         period.queue = period.queue.max(self.queue);
     }
 
+    /// Ends the round (section 2.3).
     fn end_round(&mut self, now: f64, gain: f64) -> Option<RoundView> {
         let next = self.current.next(now);
         let ended = std::mem::replace(&mut self.current, next);
         if gain > 1.0 {
             // Packets that left in the round that ends, and those that its queue delays.
-            if now - self.rtt > self.probe[1] {
-                self.probe[0] = ended.began;
+            if now - self.rtt > self.probe_end {
+                self.probe_begin = ended.began;
             }
-            self.probe[1] = now + self.rtt;
+            self.probe_end = now + self.rtt;
         }
         let gain = std::mem::replace(&mut self.acked_gain, gain);
         let round = ended.end(now, gain, self.loss.link())?;
@@ -262,8 +269,8 @@ impl PathModel {
         })
     }
 
-    /// Updates the variation of delays if the sending rate is steady or the delay moved in the opposite
-    /// direction.
+    /// Updates the variation of delays if the sending rate is steady or the delay moved in the opposite direction
+    /// (section 2.4).
     fn learn_variation(&mut self, ended: &OpenRound, round: &Round) {
         let sent = math::ln(round.packets() / self.last.packets());
         let longer = round.queue_min - self.last.queue_min;
@@ -273,7 +280,7 @@ impl PathModel {
         }
     }
 
-    /// Updates the bandwidth with the rate of a round.
+    /// Updates the bandwidth with the rate of a round (section 2.6).
     pub fn measure(&mut self, view: &RoundView) {
         let (rate, before) = (view.round.rate, view.bandwidth);
         if view.round.app_limited && !view.saturated() && rate <= before {

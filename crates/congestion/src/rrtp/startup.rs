@@ -1,4 +1,5 @@
-//! The policy of the startup: the window doubles per round trip until a queue, a plateau of the rate, or losses show.
+//! The policy of the startup (docs/rrtp-congestion-control.md, section 3.1): the window doubles per round trip until a
+//! queue, a plateau of the rate, or losses show.
 //!
 //! The packets of the first flight leave together; the spacing of their acknowledgements gives a rate. The handshake
 //! may give one before. If the BDP at that rate is more than [`TRAIN`] windows, the window grows by that factor per

@@ -134,7 +134,7 @@ pub const MECHANISMS: &[Mechanism] = &[
         "outside-probes",
         "losses of probes do not count as the link's",
         (0, 10),
-        &[("estimate.rs", "sent < self.probe[0] || sent > self.probe[1]", "sent >= 0.0")],
+        &[("estimate.rs", "sent < self.probe_begin || sent > self.probe_end", "sent >= 0.0")],
     ),
     one(
         "long-queue",
@@ -280,11 +280,7 @@ pub const MECHANISMS: &[Mechanism] = &[
         "rarer-probes",
         "the cycle doubles if probes cause losses",
         (1, 6),
-        &[(
-            "alone.rs",
-            "self.cycle = (2 * self.cycle).min(CYCLE * CYCLE);",
-            "self.cycle = CYCLE;",
-        )],
+        &[("alone.rs", "self.cycle = (2 * self.cycle).min(CYCLE * CYCLE);", "self.cycle = CYCLE;")],
     ),
     one(
         "drain-after-probe",

@@ -32,7 +32,7 @@ pub struct Circumstances {
     pub long_queue: bool,
 }
 
-/// Accounts of packets that left outside of probes.
+/// Accounts of packets that left outside of probes (section 2.5).
 #[derive(Clone, Debug, Default)]
 pub struct LossAccounts {
     /// Packets without a long queue.
