@@ -1,4 +1,5 @@
-//! The test whether the bottleneck is shared (docs/rrtp-congestion-control.md, section 4): it compares rounds in which the sender sent more or less than before.
+//! The test whether the bottleneck is shared (docs/rrtp-congestion-control.md, section 4): it compares rounds in which
+//! the sender sent more or less than before.
 //!
 //! | queue | effect of sending more or less | conclusion |
 //! |---|---|---|
