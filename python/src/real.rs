@@ -4,7 +4,6 @@ use crate::controller;
 use crate::errors::SpecError;
 use crate::work;
 use narrows_speed::{MeasuredRun, SimVsReal};
-use narrows_transport::Preset;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::Ordering;
@@ -40,7 +39,7 @@ pub fn loopback<'py>(
             "seconds is {seconds}; from 0.1 to 3600 are possible"
         )));
     }
-    let both = SimVsReal { protocol, link, packet, seconds, preset: Preset::Rfc };
+    let both = SimVsReal { protocol, link, packet, seconds };
     both.check().map_err(SpecError::new_err)?;
     let told = |e| controller::error(e, SpecError::new_err);
     let [real, simulated] = work::run(py, None, move |watch| {
