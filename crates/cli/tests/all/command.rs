@@ -85,7 +85,7 @@ fn an_attack_leaves_scenarios_that_run_again() {
     assert!(again.status.success(), "{}", text(&again.stderr));
     for (wrong, said) in [
         (["attack", "rneo", "--budget", "16"], "unknown protocol 'rneo'; did you mean 'reno'?"),
-        (["attack", "reno", "--budget", "3"], "'3' is not a number of networks"),
+        (["attack", "reno", "--budget", "3"], "a number from 16 to 1000000 is expected"),
         (["attack", "reno", "--hunt", "speed"], "unknown aim 'speed'"),
     ] {
         let refused = narrows(folder.path(), &wrong);

@@ -201,7 +201,7 @@ impl Case {
             let _ = write!(text, ",jitter={}", time(jitter));
         }
         if let Some((p, by)) = self.reorder {
-            let _ = write!(text, ",reorder={p}/{}", time(by));
+            let _ = write!(text, ",reorder={}%/{}", two_figures(100.0 * p), time(by));
         }
         if let Some(back) = self.back {
             let _ = write!(text, ",reverse-rate={}", rate(two_figures(self.rate_bps * back)));
