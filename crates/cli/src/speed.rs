@@ -8,75 +8,53 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::record::RecordArgs;
 use crate::relay;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, note, print};
-use crate::transport::{Reconfigure, TransportArgs, address, addresses, bytes, host_addresses};
+use crate::transport::{Hints, TransportArgs, address, addresses, bytes, host_addresses};
 use clap::Args;
-use narrows_base::{Duration, SpecError};
+use narrows_congestion::PathHints;
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::{self, Tap};
-use narrows_options::RARE;
-use narrows_options::values::{seed, time};
+use narrows_options::values::time;
 use narrows_record::Recorder;
 use narrows_scenario::link_direction::LinkDirection;
-use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, SpeedResult, TrafficKind};
-use narrows_speed::{MAX_MESSAGE_BYTES, SpeedServer};
+use narrows_speed::TrafficKind;
+use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, SpeedResult, SpeedServer};
 use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_wire::Suite;
 use serde_json::json;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 #[derive(Args)]
 pub struct SpeedArgs {
     /// Host of a `narrows speed --serve`; without it both ends are in this process
-    #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "listen", "link"])]
+    #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "link"])]
     pub server: Option<String>,
-    /// Read flags and server from this TOML file; those on the command line take precedence
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub config: Option<PathBuf>,
     /// Run as a server, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link", "reconfigure"])]
+    #[arg(long, conflicts_with_all = ["duration", "connections", "down", "link"])]
     pub serve: bool,
-    /// Listening address of the server
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
-    pub listen: String,
-    /// Connect here instead of to the server in this process: a relay
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "ADDR", conflicts_with_all = ["server", "serve", "link"])]
-    pub through: Option<String>,
+    /// Listening address of the server [default: 127.0.0.1:0]; with HOST:PORT of the one in this process, of which
+    /// HOST:PORT is a relay
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
     /// Put an emulated link between the ends, as `narrows relay` does
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub link: Option<String>,
-    /// The emulated link's return path [default: the same without loss]
-    #[arg(long, value_name = "SPEC|NAME", requires = "link", allow_hyphen_values = true)]
-    pub link_back: Option<String>,
-    /// Seed of the emulated link's losses
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", default_value_t = 1, value_parser = seed())]
-    pub seed: u64,
-    /// Duration, including the handshake [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "bytes")]
-    pub duration: Option<Duration>,
-    /// Bytes per connection, instead of a duration
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
-    pub bytes: Option<u64>,
+    /// Duration, including the handshake, or bytes per connection
+    #[arg(long, value_name = "TIME|SIZE", default_value = "10s", value_parser = amount)]
+    pub duration: Amount,
     /// Number of concurrent connections
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub connections: u16,
     /// The server sends (paced by its own --protocol)
-    #[arg(long, conflicts_with = "reconfigure")]
+    #[arg(long)]
     pub down: bool,
-    /// Send unreliable messages of this size instead of a stream
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", value_parser = message, conflicts_with = "down")]
-    pub messages: Option<u16>,
-    /// Encrypt with chacha20 instead of aes256
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "aes256|chacha20", default_value = "aes256", value_parser = suite)]
-    pub cipher: Suite,
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    #[command(flatten)]
-    pub reconfigure: Reconfigure,
+    /// Protocol for this end's sending: rrtp, rrtp-lasthop, tear-reliable, or rrtp+NAME with a controller, as rrtp+bbr;
+    /// with hints rrtp(rate=20Mbit/s,rtt=50ms)
+    #[arg(long, value_name = "NAME", default_value = "rrtp")]
+    pub protocol: String,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]
@@ -86,6 +64,15 @@ pub struct SpeedArgs {
     pub json: bool,
 }
 
+impl SpeedArgs {
+    fn transport(&self) -> TransportArgs {
+        TransportArgs { protocol: self.protocol.clone(), hints: Hints::default() }
+    }
+}
+
+/// Seed of the emulated link's losses.
+const SEED: u64 = 1;
+
 pub const HELP: &str = "\
 Goodput counts data received in order, from the beginning of the handshake.
 
@@ -93,27 +80,14 @@ Examples:
   narrows speed                                        this machine's limit
   narrows speed --link 20Mbit/s,25ms,loss=1%           over an emulated link
   narrows speed --link geo --protocol rrtp+cubic       another controller
-  narrows speed --link geo --rate 20Mbit/s --rtt 600ms  with hints
+  narrows speed --link geo --protocol 'rrtp(rtt=600ms)'  with a hint
   narrows speed --link geo --record geo                with pcapng, qlog, report
   narrows speed --link lte --duration 60s --live       a page; break the link
   narrows speed --serve --listen '[::]:4433'           at one place
   narrows speed example.org:4433 --duration 30s        at another";
 
-fn message(text: &str) -> Result<u16, String> {
-    let n = bytes(text)?;
-    let most = MAX_MESSAGE_BYTES as u64;
-    u16::try_from(n)
-        .ok()
-        .filter(|n| (8..=MAX_MESSAGE_BYTES).contains(&usize::from(*n)))
-        .ok_or_else(|| format!("a message has 8B to {most}B: it travels whole, in one packet"))
-}
-
-fn suite(text: &str) -> Result<Suite, String> {
-    match text {
-        "aes256" => Ok(Suite::Aes256Gcm),
-        "chacha20" => Ok(Suite::ChaCha20Poly1305),
-        other => Err(SpecError::unknown("cipher", other, &["aes256", "chacha20"]).to_string()),
-    }
+fn amount(text: &str) -> Result<Amount, String> {
+    if text.ends_with('B') { bytes(text).map(Amount::Bytes) } else { time(text).map(Amount::Time) }
 }
 
 fn outside(e: narrows_net::Error) -> Failure {
@@ -122,8 +96,8 @@ fn outside(e: narrows_net::Error) -> Failure {
 
 /// `narrows speed`.
 pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
-    let listen = address("--listen", &a.listen)?;
-    let protocol = a.transport.protocol()?;
+    let listen = address("--listen", a.listen.as_deref().unwrap_or("127.0.0.1:0"))?;
+    let protocol = a.transport().protocol()?;
     if a.serve {
         let shown = ShownConnections::open(&a.live, "speed --serve", protocol.label())?;
         let recording = a.record.start("speed", protocol.label(), format!("UDP at {listen}"))?;
@@ -131,14 +105,13 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
         let done = serve(a, listen, tap);
         return recording.finish(done);
     }
-    let link = match (&a.link, &a.server, &a.through) {
-        (Some(link), ..) => link.clone(),
-        (_, Some(server), _) => format!("the path to {server}"),
-        (.., Some(relay)) => format!("the path through {relay}"),
+    let link = match (&a.link, &a.server) {
+        (Some(link), _) => link.clone(),
+        (_, Some(server)) => format!("the path to {server}"),
         _ => "this machine's loopback".to_string(),
     };
     let links = match &a.link {
-        Some(link) => Some(relay::links(["--link", "--link-back"], link, a.link_back.as_deref())?),
+        Some(link) => Some(relay::links(["--link", "--link-back"], link, None)?),
         None => None,
     };
     let ours = links.as_ref().map(|(there, back)| [there, back]);
@@ -160,19 +133,16 @@ fn measure(
     links: Option<(LinkDirection, LinkDirection)>,
     page: Option<&SpeedPage>,
 ) -> Result<(), Failure> {
-    let amount = match a.bytes {
-        Some(n) => Amount::Bytes(n),
-        None => Amount::Time(a.duration.unwrap_or(Duration::from_secs(10))),
-    };
+    let amount = a.duration;
     let speed = Speed {
         protocol,
-        hints: a.transport.hints.to_path_hints(),
-        reconfigurations: a.reconfigure.in_order(),
-        rate_limit: a.transport.hints.limit,
-        suite: a.cipher,
+        hints: PathHints::default(),
+        reconfigurations: Vec::new(),
+        rate_limit: None,
+        suite: Suite::Aes256Gcm,
         connections: usize::from(a.connections),
         direction: if a.down { SpeedDirection::Down } else { SpeedDirection::Up },
-        traffic: a.messages.map_or(TrafficKind::Stream, TrafficKind::Messages),
+        traffic: TrafficKind::Stream,
         amount,
         taps: taps(a, recorder.as_ref(), page),
     };
@@ -188,21 +158,21 @@ fn measure(
     };
     let mut relay = None;
     let result = match &a.server {
-        Some(server) => {
+        Some(server) if a.listen.is_none() => {
             let (_, to) = host_addresses("the server", server)?;
             speed.run(&to, ServerKey::Any, None, &mut tell)
         }
-        None => {
-            let through = a.through.as_deref().map(|t| address("--through", t)).transpose()?;
+        relay_address => {
+            let through = relay_address.as_deref().map(|t| address("the relay", t)).transpose()?;
             speed.local(
                 listen,
                 |server| {
                     if let Some((there, back)) = &links {
                         let any = SocketAddr::new(server.ip(), 0);
                         let (there, back) =
-                            changing(relay::configs(there, back, a.seed), page.is_some());
+                            changing(relay::configs(there, back, SEED), page.is_some());
                         let watch = page.and_then(SpeedPage::watch);
-                        let started = Relay::watched(any, server, &there, &back, a.seed, watch)?;
+                        let started = Relay::watched(any, server, &there, &back, SEED, watch)?;
                         return Ok(relay.insert(started).local_addr());
                     }
                     Ok(through.unwrap_or(server))
@@ -225,13 +195,18 @@ fn measure(
     print(&(text + "\n"))
 }
 
+/// Whether both ends are in this process.
+fn is_local(a: &SpeedArgs) -> bool {
+    a.server.is_none() || a.listen.is_some()
+}
+
 /// Observers: a page shows the sending end, or the one in this process.
 fn taps(
     a: &SpeedArgs,
     recorder: Option<&Arc<Recorder>>,
     page: Option<&SpeedPage>,
 ) -> MeasurementTaps {
-    let sends = if a.down && a.server.is_none() { "server" } else { "client" };
+    let sends = if a.down && is_local(a) { "server" } else { "client" };
     let of = |name: &'static str| {
         let live = page.filter(|_| name == sends).map(SpeedPage::tap);
         tap::joined(recorder.map(|r| r.tap(name)).into_iter().chain(live))
@@ -241,7 +216,7 @@ fn taps(
 
 fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result<(), Failure> {
     let key = new_key().map_err(outside)?;
-    let server = SpeedServer::start(listen, key, Clients::Any, a.transport.connection()?, tap)
+    let server = SpeedServer::start(listen, key, Clients::Any, a.transport().connection()?, tap)
         .map_err(outside)?;
     note(&format!(
         "measuring for any client at {}; Ctrl-C ends it",
@@ -299,20 +274,20 @@ fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String 
     out + &format!(
         "\n{:.2} s of processor time{}: {:.2} s per GB",
         r.cpu_seconds,
-        if a.server.is_none() { ", both ends" } else { "" },
+        if is_local(a) { ", both ends" } else { "" },
         r.cpu_seconds / (r.bytes as f64 * 1e-9).max(1e-9)
     )
 }
 
 fn as_json(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> serde_json::Value {
     json!({
-        "protocol": a.transport.protocol, "bytes": r.bytes, "seconds": r.seconds,
+        "protocol": a.protocol, "bytes": r.bytes, "seconds": r.seconds,
         "goodput_bps": r.goodput_bps(), "handshake_s": r.handshake_s,
         "per_connection": r.per_connection, "packets_sent": r.stats.counters.sent,
         "packets_lost": r.stats.counters.lost, "timeouts": r.stats.counters.timeouts,
         "bytes_sent": r.stats.bytes_sent, "messages": r.messages,
         "mean_rtt_s": r.mean_rtt_s, "min_rtt_s": r.stats.min_rtt.as_secs_f64(),
-        "cpu_seconds": r.cpu_seconds, "both_ends": a.server.is_none(),
+        "cpu_seconds": r.cpu_seconds, "both_ends": is_local(a),
         "link": link.map(relay::json),
     })
 }

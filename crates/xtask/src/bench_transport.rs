@@ -29,14 +29,14 @@ const LOOPBACK_S: f64 = 4.0;
 
 #[rustfmt::skip]
 const NETS: [MeasuredLink; 4] = [
-    link("i", "20Mbit/s,25ms,queue=125kB,loss=1%", 20e6, 1500, 30.0, &["--rate", "20Mbit/s", "--rtt", "50ms"]),
-    link("ii", "1.5Mbit/s,250ms,queue=93750B,loss=1%", 1.5e6, 1500, 60.0, &["--rate", "1.5Mbit/s", "--rtt", "500ms"]),
-    link("iii", "144kbit/s,75ms,queue=2700B,loss=1%", 144e3, 1500, 60.0, &["--rate", "144kbit/s", "--rtt", "150ms"]),
-    link("iv", "100Mbit/s,50ms,queue=1250kB,loss=0.1%", 100e6, 1500, 30.0, &["--rate", "100Mbit/s", "--rtt", "100ms"]),
+    link("i", "20Mbit/s,25ms,queue=125kB,loss=1%", 20e6, 1500, 30.0, "rate=20Mbit/s,rtt=50ms"),
+    link("ii", "1.5Mbit/s,250ms,queue=93750B,loss=1%", 1.5e6, 1500, 60.0, "rate=1.5Mbit/s,rtt=500ms"),
+    link("iii", "144kbit/s,75ms,queue=2700B,loss=1%", 144e3, 1500, 60.0, "rate=144kbit/s,rtt=150ms"),
+    link("iv", "100Mbit/s,50ms,queue=1250kB,loss=0.1%", 100e6, 1500, 30.0, "rate=100Mbit/s,rtt=100ms"),
 ];
 
 const fn lossy(name: &'static str, spec: &'static str) -> MeasuredLink {
-    link(name, spec, 20e6, 1500, 12.0, &["--rate", "20Mbit/s"])
+    link(name, spec, 20e6, 1500, 12.0, "rate=20Mbit/s")
 }
 
 /// Links beside Hysteria: a queue of one BDP, and losses of data only.
@@ -153,7 +153,7 @@ fn loopback(programs: &SpeedPrograms, how: HowSent, crowd: bool) -> Result<Ran, 
         }
         HowSent::Ours { protocol, told: false } => {
             let crowded = ["--duration", &duration, "--connections", CONNECTIONS];
-            let how = if crowd { &crowded[..] } else { &["--bytes", "1GB"] };
+            let how = if crowd { &crowded[..] } else { &["--duration", "1GB"] };
             let what = ["speed", "--protocol", protocol, "--json"];
             json(&programs.ours, &[&what, how].concat())?
         }

@@ -1,6 +1,6 @@
 //! `narrows speed --live`: the transfer's connections on a page, and the emulated link between them.
 
-use super::SpeedArgs;
+use super::{SEED, SpeedArgs};
 use crate::failure::Failure;
 use crate::live::{connections, shown_as, stay};
 use crate::relay;
@@ -17,7 +17,7 @@ use narrows_net::relay::{MissedDatagram, RelayObserver, RelayTap, RelayedDatagra
 use narrows_net::tap::Tap;
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_sim::{NetworkSpec, SourceSpec};
-use narrows_speed::between;
+use narrows_speed::{Amount, between};
 use narrows_transport::{Preset, Protocol};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,8 +49,11 @@ impl SpeedPage {
     ) -> Result<Option<SpeedPage>, Failure> {
         let Some(feed) = a.live.feed() else { return Ok(None) };
         let (name, detail, real) = (protocol.label().to_string(), path.to_string(), true);
-        let about =
-            RunDescription { name, detail, real, end_s: a.duration.map(|d| d.as_secs_f64()) };
+        let end_s = match a.duration {
+            Amount::Time(duration) => Some(duration.as_secs_f64()),
+            Amount::Bytes(_) => None,
+        };
+        let about = RunDescription { name, detail, real, end_s };
         let run = feed.begin(about).ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let simulation = link.and_then(|link| simulated(a, link));
         let (link, controls) = link.map(|link| shown_as(&run, link)).unzip();
@@ -84,39 +87,22 @@ impl SpeedPage {
 
 /// The same transfer in simulation, for display beside the real one; `None` if it would differ from it.
 pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<NetworkSpec> {
-    if a.messages.is_some() || a.transport.hints.limit.is_some() {
-        note("live: without a simulation beside it: that has neither --messages nor --limit");
-        return None;
-    }
     // Both the simulation and the transfer would be late.
     if there.mean_bps().max(back.mean_bps()) > MAX_BPS || a.connections > MAX_FLOWS {
         note("live: without a simulation beside it: that is for 8 connections and 200 Mbit/s");
         return None;
     }
-    let mut spec = Spec::parse(&a.transport.protocol).ok()?;
-    let hints = &a.transport.hints;
-    for (name, value) in [
-        ("rate", hints.rate.map(|r| format!("{}bit/s", r.as_bps()))),
-        ("rtt", hints.rtt.map(|t| format!("{}s", t.as_secs_f64()))),
-        ("loss", hints.loss.map(|x| x.to_string())),
-    ] {
-        spec.args.extend(value.map(|value| (Some(name.to_string()), value)));
-    }
+    let spec = Spec::parse(&a.protocol).ok()?;
     let protocol = Protocol::read(&spec, Preset::Rfc, PACKET).ok()?;
-    let source = match a.bytes {
-        Some(n) => format!("transfer({n}B)"),
-        None => "bulk".into(),
+    let (source, end) = match a.duration {
+        Amount::Bytes(n) => (format!("transfer({n}B)"), Time::from_secs_f64(LONGEST_S)),
+        Amount::Time(duration) => ("bulk".into(), Time::ZERO + duration),
     };
     let source = Spec::parse(&source).and_then(|s| SourceSpec::read(&s)).ok()?;
-    let (forward, backward) = relay::configs(there, back, a.seed);
+    let (forward, backward) = relay::configs(there, back, SEED);
     // The first direction is that of the data.
     let ways = if a.down { [backward, forward] } else { [forward, backward] };
-    let end = match (a.bytes, a.duration) {
-        (Some(_), _) => Time::from_secs_f64(LONGEST_S),
-        (_, Some(duration)) => Time::ZERO + duration,
-        _ => Time::from_secs_f64(10.0),
-    };
-    Some(between(protocol, source, usize::from(a.connections), ways, end, a.seed))
+    Some(between(protocol, source, usize::from(a.connections), ways, end, SEED))
 }
 
 /// Sets the page's clock to the link's. Flows are observed at the ends, not here.

@@ -21,7 +21,7 @@ listen web.log relay --tcp --listen 127.0.0.1:47474 --to refusing:47470 --link 1
 within probe dead:47470 > probe.log 2>&1 & probed=$!
 for host in dead refusing; do
     for scheme in rrtp tcp; do echo "$host $scheme $(within get $scheme://$host:47470/f -o - 2>/dev/null)"; done
-    within speed $host:47473 --bytes 1kB > out 2>&1; echo "$host speed $?"
+    within speed $host:47473 --duration 1kB > out 2>&1; echo "$host speed $?"
     within probe --tcp $host:47470 > out 2>&1; echo "$host probe --tcp $?"
     "$NARROWS" tunnel connect rrtp://$host:47471 --tcp 0:127.0.0.1:47470 > near.log 2>&1 & near=$!
     until_says "connected to 127.0.0.1:47471" near.log; kill $near

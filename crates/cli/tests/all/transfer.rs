@@ -214,7 +214,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["get", "rrtp://h/f", "--loss", "2"], "between 0 and 1"),
         (&["get", "tcp://h/f", "--reconfigure", "1s:rate=1Mbit/s"], "--reconfigure is for rrtp"),
         (&["get", "rrtp://h/f", "--reconfigure", "1s:rat=1Mbit/s"], "did you mean 'rate'?"),
-        (&["speed", "--down", "--reconfigure", "1s:rate=1Mbit/s"], "cannot be used with"),
+        (&["speed", "--serve", "--down"], "cannot be used with"),
         (&["get", "tcp://h/d/", "-o", "-"], "name a file"),
         (&["get", "tcp://h/f", "-o", "no/such/"], "no such folder"),
         (&["get", "tcp://h/"], "-o DIR"),

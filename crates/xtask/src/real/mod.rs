@@ -19,8 +19,8 @@ pub const LATE_S: f64 = 0.25e-3;
 /// Time of a run besides its transfer, s: processes, keys, the end.
 const AROUND_S: f64 = 1.0;
 
-/// A link of a measurement: name, specification, rate (bit/s), bytes of a packet, duration (s), and flags that tell rrtp
-/// about it.
+/// A link of a measurement: name, specification, rate (bit/s), bytes of a packet, duration (s), and hints as parameters
+/// of rrtp.
 #[derive(Clone, Copy)]
 pub struct MeasuredLink {
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub struct MeasuredLink {
     pub bps: f64,
     pub packet: u32,
     pub seconds: f64,
-    pub hints: &'static [&'static str],
+    pub hints: &'static str,
 }
 
 pub const fn link(
@@ -37,7 +37,7 @@ pub const fn link(
     bps: f64,
     packet: u32,
     seconds: f64,
-    hints: &'static [&'static str],
+    hints: &'static str,
 ) -> MeasuredLink {
     MeasuredLink { name, spec, bps, packet, seconds, hints }
 }

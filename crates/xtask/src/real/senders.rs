@@ -58,10 +58,10 @@ pub fn run(
     relayed(link, key.seed, |server, through| match how {
         HowSent::Ours { protocol, told } => {
             let duration = format!("{seconds}s");
-            let mut args = vec!["speed", "--listen", server, "--through", through];
-            args.extend(["--protocol", protocol, "--duration", &duration, "--json"]);
-            args.extend(link.hints.iter().filter(|_| told));
-            json(&programs.ours, &args)
+            let told = if told { format!("({})", link.hints) } else { String::new() };
+            let protocol = format!("{protocol}{told}");
+            let args = ["speed", through, "--listen", server, "--protocol", &protocol];
+            json(&programs.ours, &[&args[..], &["--duration", &duration, "--json"]].concat())
         }
         HowSent::Quinn(control) => {
             let way = ["--listen", server, "--connect", through];
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn late_run_counts_only_if_its_row_has_no_other() {
-        let links = [super::super::link("10%", "20Mbit/s,25ms", 20e6, 1500, 12.0, &[])];
+        let links = [super::super::link("10%", "20Mbit/s,25ms", 20e6, 1500, 12.0, "")];
         let how = HowSent::Hysteria { told: false };
         let senders = [sender("a", "A", how), sender("b", "B", how)];
         let rows = [
