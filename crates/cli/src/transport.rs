@@ -10,6 +10,7 @@ use narrows_net::endpoint::connection;
 use narrows_options::RARE;
 use narrows_options::values::time;
 use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::protocol::Family;
 use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -96,11 +97,16 @@ impl TransportArgs {
 fn protocol(text: &str) -> Result<Protocol, SpecError> {
     let spec = Spec::parse(text)?;
     let entry = narrows_transport::protocol::find(&spec.name)?;
-    if entry.family != narrows_transport::protocol::Family::Rrtp {
+    if entry.family != Family::Rrtp {
         return Err(SpecError::new(format!(
-            "'{}' is simulated only; over UDP there is rrtp, rrtp+{} or another of \
+            "'{}' {}; over UDP there is rrtp, rrtp+{} or another of \
              `narrows list protocols` that begins with rrtp or ends with -reliable",
-            entry.name, entry.controller
+            entry.name,
+            match entry.family {
+                Family::Media => "carries no stream: `narrows media` sends with it",
+                _ => "is simulated only",
+            },
+            entry.controller
         )));
     }
     let protocol = Protocol::read(&spec, Preset::Rfc, PACKET)?;
@@ -205,6 +211,7 @@ mod tests {
     fn what_is_simulated_only_is_no_transport() {
         for (text, why) in [
             ("cubic", "simulated only"),
+            ("tfwc", "`narrows media` sends with it"),
             ("rrtp(recovery=nack)", "recovery=nack is simulated only"),
         ] {
             let refused = protocol(text).map(|_| ()).unwrap_err().to_string();

@@ -5,8 +5,8 @@ use narrows_base::Spec;
 use narrows_congestion::Environment;
 use narrows_congestion::stpd::{self, StpdParameters, StpdStartup};
 
-/// The only controller that is inside the kernel.
-const NAME: &str = "stpd";
+/// The only controller that is inside the kernel, in both of its forms.
+const NAMES: [&str; 2] = ["stpd", "stpd-paper"];
 /// Binary places of windows, of errors and of gains.
 const WINDOW: u32 = 32;
 const ERROR: u32 = 16;
@@ -27,7 +27,7 @@ impl Native {
     pub fn new(specification: &str) -> Result<Native, Error> {
         let spec = Spec::parse(specification)?;
         let entry = narrows_congestion::find(&spec.name)?;
-        if entry.descriptor.name != NAME {
+        if !NAMES.contains(&entry.descriptor.name) {
             return Err(Error::NotNative(entry.descriptor.name));
         }
         let settings = entry.read(&spec)?;

@@ -301,10 +301,11 @@ impl OpenSession {
         }
     }
 
-    /// Runs `work` and sends the tuning request to the server in parallel.
+    /// Runs `work` and sends the tuning request to the server in parallel; before `work` if the user named the protocol
+    /// with which the server is to send.
     ///
     /// # Errors
-    /// Those of `work`, or the system has no thread left.
+    /// Those of `work`; the server sends with another protocol than the named one; the system has no thread left.
     pub fn told_beside<T>(
         &self,
         work: impl FnOnce(&dyn Session) -> Result<T, Error>,
@@ -319,6 +320,22 @@ impl OpenSession {
             theirs(rrtp.peer_protocol());
             return done;
         }
+        if self.asked && self.direction == TransferDirection::Get {
+            let answer = client::tune(self.session(), self.tuning.clone())?;
+            let asked = self.session().protocol();
+            if answer.controller != asked {
+                return Err(Error::new(
+                    ErrorKind::Denied,
+                    format!(
+                        "the server sends with {}, not with {asked}: `narrows serve` needs `--permit-rate-driven RATE` \
+                         for a protocol whose rate the receiver gives, and its own --protocol must be rrtp",
+                        answer.controller
+                    ),
+                ));
+            }
+            theirs(Some(answer.controller));
+            return work(self.session());
+        }
         std::thread::scope(|scope| {
             let _waiting = GiveUpWaiting(rrtp);
             thread(scope, || {
@@ -330,15 +347,6 @@ impl OpenSession {
                 let Ok(answer) = client::tune(self.session(), self.tuning.clone()) else {
                     return;
                 };
-                let asked = self.session().protocol();
-                let is_get = self.direction == TransferDirection::Get;
-                if is_get && self.asked && answer.controller != asked {
-                    let line = format!(
-                        "the server sends with {}: it does not permit {asked}, or does not know it",
-                        answer.controller
-                    );
-                    note(&format!("narrows: {line}"));
-                }
                 theirs(Some(answer.controller));
             })?;
             work(self.session())

@@ -195,6 +195,22 @@ fn who_sends_is_told_of_the_path_meanwhile() {
     assert_eq!(std::fs::read(root.join("h")).unwrap(), content);
 }
 
+/// Such a protocol needs the server's permission, of which the error names the option.
+#[test]
+fn get_with_unpermitted_protocol_fails_and_writes_no_file() {
+    let homes = Homes::new();
+    let root = homes.get("root");
+    let client = homes.get("client");
+    std::fs::write(root.join("f"), bytes(1000)).unwrap();
+    let server = serve_with("rrtp", &homes.get("server"), &root, &[]);
+    let url = format!("rrtp://{}/f", server.at);
+    let args = ["get", &url, "-o", "g", "--protocol", "rrtp-lasthop-paper", "--rate", "1Mbit/s"];
+    succeeds(&client, &["ls", &url]); // the server's key is known from here on
+    fails(&client, &args, 1, "--permit-rate-driven");
+    assert!(!client.join("g").exists());
+    succeeds(&client, &["get", &url, "-o", "g", "--protocol", "rrtp+stpd-paper"]);
+}
+
 #[test]
 fn bad_input_is_one_line_and_leaves_nothing() {
     let homes = Homes::new();
