@@ -360,12 +360,15 @@ class AfterStartup(Alone):
 class Competitive:
     """Section 3.3."""
 
-    gain = 1
-
     def __init__(self, e, bandwidth_before, outstanding):
         self.e = e
         self.w = max(bandwidth_before * e.rtt, outstanding, MIN_WINDOW)
         self.back_off_w = self.clock = self.last_back_off = 0.0
+        self.rounds = 0
+
+    @property
+    def gain(self):
+        return DOWN if self.rounds % (CYCLE + 2) >= CYCLE else 1
 
     def on_ack(self, ack):
         if not ack.window_limited:
@@ -379,6 +382,7 @@ class Competitive:
 
     def on_round(self, v, ack):
         self.clock += self.e.rtt
+        self.rounds += 1
 
     def on_lost(self, outcome):
         if outcome.sent <= self.last_back_off:
@@ -387,7 +391,8 @@ class Competitive:
         self.clock, self.last_back_off = 0.0, outcome.now
 
     def limits(self):
-        return self.w, UP * self.w / self.e.rtt
+        window = max(2, self.gain * self.w)
+        return window, UP * window / self.e.rtt
 
 
 class FromThePage:

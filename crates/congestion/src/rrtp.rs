@@ -13,7 +13,7 @@
 //!    | ^
 //!    | | evidence (a cumulative log-likelihood ratio above 2.5), or jitter (upwards)
 //!    v |
-//! competitive  CUBIC's window
+//! competitive  CUBIC's window; two of ten rounds at a lower rate
 //! ```
 //!
 //! After persistent congestion the window is that of a first flight. It doubles per round trip up to the window of the
@@ -195,7 +195,7 @@ impl Rrtp {
         match &self.policy {
             Policy::Startup(_) => 2.0,
             Policy::Alone(alone) => alone.gain,
-            Policy::Competitive(_) => 1.0,
+            Policy::Competitive(competitive) => competitive.gain(),
         }
     }
 

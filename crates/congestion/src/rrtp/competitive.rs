@@ -1,8 +1,8 @@
 //! The policy for a shared bottleneck (docs/rrtp-congestion-control.md, section 3.3): CUBIC's window (RFC 9438), reduced
 //! by a loss at most once per round trip.
 //!
-//! Its back-offs and its growth change the packets per round. Whether the delivery rate follows shows whether the queue
-//! is still shared.
+//! Two of ten rounds have the gain [`DOWN`]. Whether the delivery rate falls with it shows whether the queue is still
+//! shared.
 
 use super::PolicyLimits;
 use super::constants::*;
@@ -20,12 +20,17 @@ pub struct Competitive {
     from: f64,
     /// Sum of the round trips since the last back-off, seconds.
     clock: f64,
+    /// Rounds since the policy began.
+    rounds: u32,
 }
 
 impl Competitive {
     pub fn begin(window: f64) -> Competitive {
         let window = window.max(MIN_WINDOW);
-        Competitive { window, reduced_at: 0.0, from: 0.0, clock: 0.0 }
+        Competitive { window, reduced_at: 0.0, from: 0.0, clock: 0.0, rounds: 0 }
+    }
+    pub fn gain(&self) -> f64 {
+        if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }
     }
 
     pub fn on_ack(&mut self, ack: &Ack, path: &PathModel) {
@@ -56,10 +61,11 @@ impl Competitive {
 
     pub fn on_round(&mut self, path: &PathModel) {
         self.clock += path.rtt;
+        self.rounds += 1;
     }
 
     pub fn limits(&self, path: &PathModel) -> PolicyLimits {
-        let rate = UP * self.window / path.rtt.max(f64::MIN_POSITIVE);
-        PolicyLimits { window: self.window, rate: Some(rate) }
+        let window = (self.gain() * self.window).max(2.0);
+        PolicyLimits { window, rate: Some(UP * window / path.rtt.max(f64::MIN_POSITIVE)) }
     }
 }

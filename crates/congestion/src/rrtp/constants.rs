@@ -46,7 +46,7 @@ pub const LONG_QUEUE: f64 = 0.4;
 /// Part of the longest recent queueing delay below which the queue counts as empty.
 pub const EMPTY_QUEUE: f64 = 0.2;
 
-/// Rounds between two probes (BBR).
+/// Rounds between two probes, and between two phases of a lower rate while competitive (BBR).
 pub const CYCLE: u32 = 8;
 /// Gain of a probe (BBR).
 pub const UP: f64 = 1.25;

@@ -367,13 +367,19 @@ pub const MECHANISMS: &[Mechanism] = &[
         &[("competitive.rs", "if self.from > 0.0 {", "if self.from < 0.0 {")],
     ),
     one(
+        "competitive-drain",
+        "two of ten competitive rounds have a lower rate",
+        (0, 5),
+        &[("competitive.rs", "if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }", "1.0")],
+    ),
+    one(
         "competitive-pacing",
         "the competitive policy paces",
         (0, 1),
         &[(
             "competitive.rs",
-            "UP * self.window / path.rtt.max(f64::MIN_POSITIVE)",
-            "4.0 * self.window / path.rtt.max(f64::MIN_POSITIVE)",
+            "Some(UP * window / path.rtt.max(f64::MIN_POSITIVE))",
+            "Some(4.0 * window / path.rtt.max(f64::MIN_POSITIVE))",
         )],
     ),
 ];
