@@ -215,7 +215,8 @@ fn sockets() -> Vec<Check> {
         Check::new("socket buffers", CheckResult::Limited, finding)
             .mended_by("sudo sysctl -w net.core.rmem_max=12582912 net.core.wmem_max=12582912")
     };
-    let (sent, received) = (socket.segments(), socket.coalesced());
+    let sent = socket.segments();
+    let received = socket.coalesced();
     let finding = format!("{sent} datagrams per send (GSO), {received} per receive (GRO)");
     let state = if sent > 1 && received > 1 { CheckResult::Ok } else { CheckResult::Limited };
     vec![buffers, Check::new("GSO and GRO", state, finding)]

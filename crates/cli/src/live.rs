@@ -128,7 +128,8 @@ impl ShownConnections {
             return Ok(None);
         }
         let feed = Feed::new(format!("narrows {command}"));
-        let (name, detail) = (command.to_string(), format!("connections over {protocol}"));
+        let name = command.to_string();
+        let detail = format!("connections over {protocol}");
         let run = feed.begin(RunDescription { name, detail, real: true, end_s: None });
         let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };

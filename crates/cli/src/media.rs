@@ -233,7 +233,8 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         None => coming(a.listen.as_ref(), a.clients.as_ref(), RECEIVES, identity)?,
     };
     let log = Arc::new(Log::of_known(&a.log)?);
-    let (json, once) = (a.json, a.once);
+    let json = a.json;
+    let once = a.once;
     let lines = log.clone();
     let tell = move |event: &InletEvent| match event {
         InletEvent::Line { is_warning, sender, line } => {
@@ -374,7 +375,8 @@ fn send(a: &Send) -> Result<(), Failure> {
             (SenderDestination::At(Peer { tap, ..*receiver }), String::new(), None)
         }
         FarEnd::Comes { at, list, identity } => {
-            let (name, clients) = (key::text(identity.public()), list.load()?);
+            let name = key::text(identity.public());
+            let clients = list.load()?;
             (
                 SenderDestination::Comes(at, Offer { identity, clients, config, tap }),
                 name,

@@ -59,7 +59,8 @@ struct Variant {
 fn variants(plan: &Plan) -> Result<(Vec<Variant>, Vec<String>), Failure> {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let known = known.unwrap_or_default();
-    let (mut variants, mut notes) = (Vec::new(), Vec::new());
+    let mut variants = Vec::new();
+    let mut notes = Vec::new();
     for number in 0..plan.scenario.variants() {
         let group = plan.reported.first().copied().unwrap_or(0);
         let label = plan.protocol(group, number).label().to_string();

@@ -82,7 +82,8 @@ impl RecordArgs {
     ) -> Result<OpenRecording, Failure> {
         let Some(folder) = &self.folder else { return Ok(OpenRecording(None)) };
         output::check_folder_of("--record", folder).map_err(Failure::Input)?;
-        let (protocol, command_line) = (protocol.to_string(), command_line());
+        let protocol = protocol.to_string();
+        let command_line = command_line();
         let about = RecordingDescription { command, command_line, protocol, link, ways };
         let recorder = Recorder::start(folder, about).map_err(Failure::Outside)?;
         Ok(OpenRecording(Some((Arc::new(recorder), folder.clone()))))

@@ -199,12 +199,14 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
     let config = a.transport.connection()?;
     let mut bounds = KeptPermits::of(a);
     let permits = bounds.permits(a, AllowList::load)?;
-    let (may_put, has_quota) = (permits.put, permits.quota.is_some());
+    let may_put = permits.put;
+    let has_quota = permits.quota.is_some();
     let open_to_all = permits.clients.is_none();
     let log = Arc::new(Log::new(&a.log)?);
     let lines = log.clone();
     let metrics = a.metrics.endpoint()?;
-    let (requests, refusals) = (metrics.requests.clone(), metrics.refusals.clone());
+    let requests = metrics.requests.clone();
+    let refusals = metrics.refusals.clone();
     let service = Arc::new(Service::new(&a.dir, permits, move |event| {
         let level = match event.failed.as_ref().map(|e| e.kind) {
             Some(ErrorKind::Local | ErrorKind::Full) => LogLevel::Error,

@@ -56,7 +56,8 @@ fn insert_read(
         let Some(arg) = args.iter().find(|a| name(a) == setting.key) else {
             let names: Vec<String> = args.iter().map(name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let (file, line) = (file.display(), setting.line);
+            let file = file.display();
+            let line = setting.line;
             let unknown = SpecError::unknown("setting", &setting.key, &names);
             return Err(Failure::Input(format!("--config: {file}: line {line}: {unknown}")));
         };

@@ -93,7 +93,8 @@ pub fn sweep(a: &SweepArgs) -> Result<(), Failure> {
         let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
         print(&format!("{text}\nWrote {}\n", names.join(", ")))?;
     }
-    let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
+    let all = runs.iter().flatten().count();
+    let done = runs.iter().flatten().flatten().count();
     watched.stay(done == all);
     if done < all {
         return Err(Failure::Stopped(format!(

@@ -438,7 +438,8 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
     // ssh shows the error stream of its ProxyCommand: there, only the error that ends it is of interest.
     let is_silent = a.stdio.is_some() && a.log.log.is_none();
     let identity = client_key(a.identity.as_deref())?;
-    let (known, server) = (known_servers()?, url.server());
+    let known = known_servers()?;
+    let server = url.server();
     let key = match url.key {
         Some(key) => Some(key),
         None => known.get(&server)?,

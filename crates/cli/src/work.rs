@@ -71,7 +71,8 @@ fn answer(plan: &Plan, about: OutcomeMetadata, how: RunSettings<'_>) -> Result<(
     }
     let watched = WatchedRun::open(&live.page)?;
     catch_interrupt();
-    let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
+    let variants = plan.scenario.variants();
+    let seeds = plan.scenario.seeds;
     let bar = TerminalBar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
     let control = RunControl {
         stop: &STOP,
@@ -112,7 +113,8 @@ fn answer(plan: &Plan, about: OutcomeMetadata, how: RunSettings<'_>) -> Result<(
     }
     let complete = !STOP.load(std::sync::atomic::Ordering::SeqCst);
     watched.stay(complete);
-    let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
+    let all = runs.iter().flatten().count();
+    let done = runs.iter().flatten().flatten().count();
     if done < all {
         let line = format!("interrupted: this is of the {done} runs of {all} that were finished");
         return Err(Failure::Stopped(line));

@@ -51,8 +51,11 @@ impl LinkOptions {
     /// Seed 1, no scheduled changes, no observer.
     pub fn new(there: LinkConfig, back: LinkConfig) -> LinkOptions {
         let changes = [Vec::new(), Vec::new()];
-        let (name, clock) = ("bottleneck".into(), Clock::new());
-        let (super_frames, mtu, tap) = (true, MTU, None);
+        let name = "bottleneck".into();
+        let clock = Clock::new();
+        let super_frames = true;
+        let mtu = MTU;
+        let tap = None;
         LinkOptions { there, back, seed: 1, name, changes, clock, super_frames, mtu, tap }
     }
 
@@ -108,7 +111,8 @@ impl EmulatedLink {
         let slot = ReservedSlot::take()?;
         let (tun_a, end_a) = end(a, &slot, LinkSide::A, &options)?;
         let (tun_b, end_b) = end(b, &slot, LinkSide::B, &options)?;
-        let (tun_a, tun_b) = (Arc::new(tun_a), Arc::new(tun_b));
+        let tun_a = Arc::new(tun_a);
+        let tun_b = Arc::new(tun_b);
         let clock = options.clock;
         let numbers = [LossNumbers::there(options.seed, 0), LossNumbers::back(options.seed, 0)];
         let [changes_there, changes_back] = options.changes;
@@ -231,7 +235,8 @@ impl LinkObserver {
     /// A snapshot of the link's current state, in the relay's format.
     pub fn look(&self) -> RelaySnapshot {
         let [there, back] = &self.ways;
-        let (at, most) = (self.clock.now(), [there.most(), back.most()]);
+        let at = self.clock.now();
+        let most = [there.most(), back.most()];
         let (stats, waiting) = self.counters();
         RelaySnapshot { at, stats, waiting, most }
     }
@@ -239,7 +244,8 @@ impl LinkObserver {
     /// Counters in the relay's format, and the packets in the queues: forward, reverse.
     pub fn counters(&self) -> (RelayStats, [usize; 2]) {
         let [there, back] = &self.ways;
-        let (there, back) = (there.stats(), back.stats());
+        let there = there.stats();
+        let back = back.stats();
         let late = [there.lateness, back.lateness];
         let worst = late.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s)).unwrap_or_default();
         let mut stats = RelayStats::default();

@@ -50,7 +50,8 @@ pub(crate) struct LatenessLog {
 
 impl LatenessLog {
     pub fn new() -> LatenessLog {
-        let (all, window) = (LatenessCounter::new(), LatenessCounter::new());
+        let all = LatenessCounter::new();
+        let window = LatenessCounter::new();
         LatenessLog { all, window, window_began: Time::ZERO, windows: Vec::new() }
     }
 

@@ -162,13 +162,17 @@ impl WayThread {
             self.change_until(at);
             let bytes = frame.get(..length).unwrap_or_default();
             let flow = ip::flow(bytes.get(HEADER..).unwrap_or_default());
-            let (direction, numbers) = (&mut self.direction, &mut self.numbers);
-            let (entry, tap, from) = (self.entry, &self.tap, &self.from);
+            let direction = &mut self.direction;
+            let numbers = &mut self.numbers;
+            let entry = self.entry;
+            let tap = &self.tap;
+            let from = &self.from;
             let whole = split::split(bytes, room, |bytes| {
                 let packet = bytes.get(HEADER..).unwrap_or_default();
                 tell(tap, at, entry, true, bytes);
                 let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
-                let (random_key, ecn) = (numbers.next(), ip::ecn(packet));
+                let random_key = numbers.next();
+                let ecn = ip::ecn(packet);
                 let accepted =
                     direction.accept(Arriving { at, flow, random_key, size, ecn, bytes });
                 if let Some(error) = accepted.and_then(|mtu| too_large(bytes, mtu)) {
@@ -204,7 +208,9 @@ impl WayThread {
     /// Writes the packets that are due.
     fn hand_over(&mut self, until: Time, joiner: &mut Joiner) {
         self.change_until(until);
-        let (to, clock, tap) = (&self.to, &self.clock, &self.tap);
+        let to = &self.to;
+        let clock = &self.clock;
+        let tap = &self.tap;
         let exit = self.entry.other();
         let mut refused = 0;
         let mut write = |frame: &[u8]| refused += u64::from(to.write(frame).is_err());

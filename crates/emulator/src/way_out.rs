@@ -35,10 +35,12 @@ impl Behind {
     /// # Errors
     /// As [`EmulatedLink::between`]; a kernel without nftables.
     pub fn new(options: LinkOptions) -> Result<Behind, Error> {
-        let (outside, namespace) = (Namespace::current()?, Namespace::create("behind the link")?);
+        let outside = Namespace::current()?;
+        let namespace = Namespace::create("behind the link")?;
         let mut link = EmulatedLink::between(&namespace, &outside, options)?;
         link.slot().note(&leftovers::note(&namespace))?;
-        let (inner, outer) = (link.a().clone(), link.b().clone());
+        let inner = link.a().clone();
+        let outer = link.b().clone();
         let mut redirect = Vec::new();
         let host = link.slot().ipv4(2);
         // Servers that listen only on the loopback address are reached at the far end's address.

@@ -171,12 +171,14 @@ fn a_scheduled_change_meets_the_packets_between_its_times() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     receiver.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
-    let (mut arrived, mut number) = (Vec::new(), [0; 4]);
+    let mut arrived = Vec::new();
+    let mut number = [0; 4];
     while receiver.recv(&mut number).is_ok() {
         arrived.push(u32::from_be_bytes(number));
     }
     let lost: Vec<u32> = (0..sent).filter(|n| !arrived.contains(n)).collect();
-    let (first, last) = (*lost.first().unwrap(), *lost.last().unwrap());
+    let first = *lost.first().unwrap();
+    let last = *lost.last().unwrap();
     assert_eq!(last - first + 1, lost.len() as u32, "one gap: {lost:?}");
     assert!(
         first > 0 && last + 1 < sent,

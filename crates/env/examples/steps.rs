@@ -27,8 +27,11 @@ fn main() {
     let args_text: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<usize> = args_text.iter().filter_map(|a| a.parse().ok()).collect();
     let number = |i: usize, usual: usize| args.get(i).copied().unwrap_or(usual);
-    let (rtt_ms, n, steps) = (number(0, 20), number(1, 1024), number(2, 400));
-    let (threads, rounds) = (number(3, 0), number(4, 5));
+    let rtt_ms = number(0, 20);
+    let n = number(1, 1024);
+    let steps = number(2, 400);
+    let threads = number(3, 0);
+    let rounds = number(4, 5);
     let settings = EnvironmentSettings {
         link: format!("10Mbit/s,{}us", rtt_ms * 500),
         packet: 1500,
@@ -82,7 +85,8 @@ fn environments(task: &Arc<Task>, n: usize, threads: usize, steps: usize, window
     let made = VectorEnvironment::new(task.clone(), n, threads, Autoreset::SameStep);
     let mut vector = made.expect("a vector");
     let width = task.observations().len();
-    let (mut observations, mut rewards) = (vec![0.0; n * width], vec![0.0; n]);
+    let mut observations = vec![0.0; n * width];
+    let mut rewards = vec![0.0; n];
     let mut truncated = vec![false; n];
     let mut last = vec![0.0; n * width];
     let actions = vec![window; n];

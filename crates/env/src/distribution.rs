@@ -35,7 +35,9 @@ impl LinkDistribution {
     /// # Errors
     /// One line that names the place, the fault and the expected text.
     pub fn parse(text: &str, folder: &Path) -> Result<LinkDistribution, SpecError> {
-        let (mut ranges, mut values, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ranges = Vec::new();
+        let mut values = Vec::new();
+        let mut keys = Vec::new();
         let numeric = |c: char| c.is_ascii_digit() || "+-.".contains(c);
         let mut named = false;
         for (i, piece) in spec::split(text.trim())?.into_iter().enumerate() {
@@ -105,7 +107,8 @@ impl DrawnKey {
         if log && low <= 0.0 {
             return Err(wrong("a range spaced by factors needs ends above 0"));
         }
-        let (key, unit) = (key.to_string(), unit.to_string());
+        let key = key.to_string();
+        let unit = unit.to_string();
         Ok(Some(DrawnKey { key, low, high, unit, log }))
     }
 
@@ -137,10 +140,12 @@ mod tests {
     fn draws_fill_their_ranges() {
         let text = "rate=1Mbit/s..100Mbit/s log, delay=5ms..200ms, loss=0..5%, queue=5p..50p";
         let d = parse(text).unwrap();
-        let (mut below_ten, mut short) = (0, 0);
+        let mut below_ten = 0;
+        let mut short = 0;
         for n in 0..400 {
             let link = d.draw(RandomKey::from_seed(n)).unwrap().forward;
-            let (rate, delay) = (link.rate.as_bps() as f64, link.delay.as_secs_f64());
+            let rate = link.rate.as_bps() as f64;
+            let delay = link.delay.as_secs_f64();
             assert!((1e6..=1e8).contains(&rate) && (0.005..=0.2).contains(&delay), "{link:?}");
             below_ten += u32::from(rate < 1e7);
             short += u32::from(delay < 0.1025);

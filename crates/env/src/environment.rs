@@ -195,7 +195,8 @@ impl Environment {
     /// step. NaN before the first step.
     pub fn means(&self) -> [f64; 4] {
         let Some(r) = &self.running else { return [f64::NAN; 4] };
-        let (s, e) = (r.sums, r.step.episode);
+        let s = r.sums;
+        let e = r.step.episode;
         [
             s.delivered as f64 / (e.capacity * s.seconds),
             s.rtt_s / s.acks as f64 / e.base_rtt_s,

@@ -84,7 +84,8 @@ impl EpisodeStep {
     }
     /// Share of packets found lost among those found lost or delivered.
     pub fn loss(&self) -> f64 {
-        let (lost, delivered) = (self.counts.lost as f64, self.counts.delivered as f64);
+        let lost = self.counts.lost as f64;
+        let delivered = self.counts.delivered as f64;
         ratio(lost, lost + delivered, 0.0)
     }
     /// Share of delivered packets with a CE mark.

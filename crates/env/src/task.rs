@@ -309,7 +309,8 @@ impl Task {
                     let mut config =
                         LinkConfig::plain(narrows_base::rate::MAX_RATE, Duration::ZERO);
                     config.impairments.jitter = host;
-                    let (name, config) = (format!("{name}.{n}.host"), Arc::new(config));
+                    let name = format!("{name}.{n}.host");
+                    let config = Arc::new(config);
                     spec.links.push(LinkSpec { name, config, metered: false });
                 }
                 // Competitors begin anywhere in the first round trip.
@@ -318,7 +319,8 @@ impl Task {
                 FlowSpec { start, stop: Time::NEVER, forward, back: vec![1] }
             };
             let flows = (0..flows as u64).map(flow).collect();
-            let (name, protocol) = (name.to_string(), protocol.clone());
+            let name = name.to_string();
+            let protocol = protocol.clone();
             spec.groups.push(GroupSpec { name, protocol, source: SourceSpec::bulk(), flows });
         };
         group("agent", &self.protocol, 1, false);

@@ -100,7 +100,8 @@ impl VectorEnvironment {
         mask: Option<&[bool]>,
         observations: &mut [f32],
     ) -> Result<(), EnvError> {
-        let (n, width) = (self.environments.len(), self.task.observations().len());
+        let n = self.environments.len();
+        let width = self.task.observations().len();
         length("observations", observations.len(), n * width)?;
         length("seeds", seeds.map_or(n, <[u64]>::len), n)?;
         length("mask", mask.map_or(n, <[bool]>::len), n)?;
@@ -126,7 +127,8 @@ impl VectorEnvironment {
     /// the last case the other environments have been stepped.
     pub fn step(&mut self, actions: &[f32], out: Stepped<'_>) -> Result<(), EnvError> {
         let n = self.environments.len();
-        let (width, choices) = (self.task.observations().len(), self.task.actions().len());
+        let width = self.task.observations().len();
+        let choices = self.task.actions().len();
         length("actions", actions.len(), n * choices)?;
         length("observations", out.observations.len(), n * width)?;
         length("rewards", out.rewards.len(), n)?;

@@ -33,8 +33,10 @@ fn play(vector: &mut VectorEnvironment, steps: usize) -> VectorResults {
     let mut told =
         VectorResults { observations: vec![], rewards: vec![], truncated: vec![], last: vec![] };
     for step in 0..steps {
-        let (mut observations, mut rewards) = (vec![0.0; N * width], vec![0.0; N]);
-        let (mut truncated, mut last) = (vec![false; N], vec![0.0; N * width]);
+        let mut observations = vec![0.0; N * width];
+        let mut rewards = vec![0.0; N];
+        let mut truncated = vec![false; N];
+        let mut last = vec![0.0; N * width];
         let actions: Vec<f32> = (0..N).map(|i| ((i + step) % 5) as f32 * 0.2 - 0.3).collect();
         let out = Stepped {
             observations: &mut observations,
@@ -110,7 +112,8 @@ fn resets_come_when_the_mode_says() {
     let steps = STEPS as usize;
     let (mut next, _) = begun(2, Autoreset::NextStep);
     let (mut same, _) = begun(2, Autoreset::SameStep);
-    let (next, same) = (play(&mut next, steps + 2), play(&mut same, steps + 1));
+    let next = play(&mut next, steps + 2);
+    let same = play(&mut same, steps + 1);
     assert_eq!(next.truncated[steps - 1], vec![true; N]);
     assert_eq!(same.truncated[steps - 1], vec![true; N]);
     assert_eq!(next.observations[steps - 1], same.last[steps - 1], "the last of the episode");
@@ -138,7 +141,8 @@ fn what_is_wrong_is_refused_before_a_step() {
     let before: Vec<f64> = vector.environments().iter().map(|e| e.last_step().time_s()).collect();
     let mut seen = first.clone();
     let mut step = |actions: &[f32], rewards: usize| {
-        let (mut rewards, mut truncated) = (vec![0.0; rewards], vec![false; N]);
+        let mut rewards = vec![0.0; rewards];
+        let mut truncated = vec![false; N];
         let out = Stepped {
             observations: &mut seen,
             rewards: &mut rewards,

@@ -148,7 +148,8 @@ impl KernelConnection {
     pub fn figures(&self) -> ConnectionFigures {
         let SendLimits { cwnd, pacing_rate, .. } = self.controller.0.send_limits();
         let pacing_bps = pacing_rate.map(|rate| rate.as_bps() as f64);
-        let (mss, in_flight) = (self.mss, self.flight_before);
+        let mss = self.mss;
+        let in_flight = self.flight_before;
         ConnectionFigures { cwnd, pacing_bps, mss, in_flight, ..self.figures }
     }
     /// The controller's variables.
@@ -211,7 +212,8 @@ impl KernelConnection {
 
     /// A record. A tick may have come since it was written, or a record of another processor: time does not fall.
     pub fn on_record(&mut self, r: &Record, now: Time) {
-        let (before_it, now) = (self.last, now.max(self.last));
+        let before_it = self.last;
+        let now = now.max(self.last);
         self.tick(now);
         let before = std::mem::replace(&mut self.counts, r.counts);
         self.count(r, &before);
@@ -245,7 +247,8 @@ impl KernelConnection {
     }
 
     fn outcome(&mut self, now: Time, sent: Time, lost: bool, marked: bool) {
-        let (seq, bytes) = (self.outcomes, self.packet_bytes);
+        let seq = self.outcomes;
+        let bytes = self.packet_bytes;
         self.outcomes += 1;
         let outcome = PacketOutcome { now, seq, sent, bytes, lost, marked, radio: false };
         self.controller.0.on_packet_outcome(&outcome);

@@ -129,7 +129,8 @@ impl Instance {
     pub fn unload(&self) -> Result<(), Error> {
         let failed =
             |e: std::io::Error| Error::from_kernel(&format!("unloading {}", self.name), &e);
-        let (begun, mut asked) = (Instant::now(), None);
+        let begun = Instant::now();
+        let mut asked = None;
         while self.agent() == AgentState::Living {
             let pid = Pid::from_raw(self.pid)
                 .ok_or_else(|| Error::System(format!("{}: no process", self.name)))?;

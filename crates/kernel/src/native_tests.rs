@@ -69,15 +69,18 @@ fn fixed_point_decides_as_floating_point() {
             let mut controller = floating(text, 10.0);
             let mut step = Step::begin(10, native.numbers.startup);
             // A path of `path` packets; further packets wait in its queue.
-            let (path, base_us) = (5.0 + 400.0 * key.draw(1).powi(2), 1000.0 + 1e5 * key.draw(2));
-            let (mut least, mut stages) = (u32::MAX, BTreeSet::new());
+            let path = 5.0 + 400.0 * key.draw(1).powi(2);
+            let base_us = 1000.0 + 1e5 * key.draw(2);
+            let mut least = u32::MAX;
+            let mut stages = BTreeSet::new();
             for n in 0..5000_u64 {
                 let noise = 1.0 + 0.02 * key.draw(10 + 2 * n);
                 let window = controller.send_limits().cwnd;
                 let rtt_us = (base_us * noise * (window / path).max(1.0)) as u32;
                 least = least.min(rtt_us);
                 let product = (window * (0.7 + 0.6 * key.draw(11 + 2 * n))) as u32;
-                let (may_rise, delivers) = (n % 7 != 3, n % 11 != 5);
+                let may_rise = n % 7 != 3;
+                let delivers = n % 11 != 5;
                 let micros = |us: u32| Duration::from_nanos(u64::from(us) * 1000);
                 controller.on_ack(&ack(micros(rtt_us), micros(least), product, may_rise, delivers));
                 step.tell(rtt_us, least, product, may_rise, delivers);
@@ -143,7 +146,9 @@ fn recorded_transfers_are_decided_alike() {
         read(&mut far, 6_000_000);
         let choice = Choice::new("stpd").unwrap();
         let mut connection: Option<KernelConnection> = None;
-        let (mut worst, mut largest, mut windows) = (0.0_f64, 0.0_f64, Vec::new());
+        let mut worst = 0.0_f64;
+        let mut largest = 0.0_f64;
+        let mut windows = Vec::new();
         let records = loaded.ring.drain(|r: &Record| {
             let now = Time::from_nanos(r.time);
             let c = connection.get_or_insert_with(|| KernelConnection::new(&choice, r, now));

@@ -61,8 +61,12 @@ impl Statistics {
     fn load(shared: &SharedMemory) -> Statistics {
         let word = |i: usize| shared.load(control::STATISTICS + 8 * i);
         let buckets = (0..BUCKETS).map(|i| word(HEAD + i)).collect();
-        let (since, last, cpu_ns) = (word(3), word(4), word(5));
-        let (records, batches, max_ns) = (word(0), word(1), word(2));
+        let since = word(3);
+        let last = word(4);
+        let cpu_ns = word(5);
+        let records = word(0);
+        let batches = word(1);
+        let max_ns = word(2);
         Statistics { records, batches, max_ns, since, last, cpu_ns, buckets }
     }
     /// Handled records.

@@ -56,7 +56,8 @@ fn share(flows: &str) -> std::io::Result<(f64, f64)> {
         }
         bytes
     });
-    let (begun, before) = (Instant::now(), processor_seconds());
+    let begun = Instant::now();
+    let before = processor_seconds();
     for n in 0..(SECONDS * RATE) as i64 {
         tell(&run, n);
         std::thread::sleep(
@@ -91,7 +92,8 @@ fn main() -> std::io::Result<()> {
     }
     let feed = Feed::new("load");
     let run = run(&feed);
-    let (before, begun) = (resident(), Instant::now());
+    let before = resident();
+    let begun = Instant::now();
     for n in 0..HOUR {
         tell(&run, n);
         if n == HOUR / 100 || n == HOUR / 10 {

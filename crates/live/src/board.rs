@@ -43,7 +43,8 @@ impl Board {
     /// Without results.
     pub fn new(about: BoardAbout) -> Board {
         let points = about.parameters.iter().map(|p| p.1.len()).product();
-        let (cells, changes) = (vec![(0.0, 0); points], VecDeque::new());
+        let cells = vec![(0.0, 0); points];
+        let changes = VecDeque::new();
         Board { about, state: Mutex::new(BoardState { cells, done: 0, changes, changed: 0 }) }
     }
 

@@ -278,7 +278,9 @@ impl ConnectionTracks {
             }
         };
         let explainer = (self.make)();
-        let (before, at_us, row) = (*figures, now_us, Vec::new());
+        let before = *figures;
+        let at_us = now_us;
+        let row = Vec::new();
         let track = ConnectionTrack { place, watched: names, explainer, before, at_us, row };
         if let Some(shown) = self.shown.get_mut(&key) {
             shown.track = Some(track);
@@ -310,7 +312,8 @@ impl ConnectionTrack {
         let timeouts = now.timeouts.saturating_sub(before.timeouts);
         let marks = now.marks.saturating_sub(before.marks);
         let again = now.retransmissions.saturating_sub(before.retransmissions);
-        let (cwnd, acked) = (finite(now.cwnd), now.sent.saturating_sub(now.in_flight));
+        let cwnd = finite(now.cwnd);
+        let acked = now.sent.saturating_sub(now.in_flight);
         let pacing_bps = finite(now.pacing_bps);
         let own = [
             cwnd,

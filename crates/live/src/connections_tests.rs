@@ -178,7 +178,8 @@ fn an_end_that_is_told_late_keeps_its_reason() {
     let frame = all(&feed);
     let events = frame["events"].as_array().unwrap().iter();
     let why: Vec<&str> = events.filter_map(|e| e["why"][0].as_str()).collect();
-    let (peer, own) = ("The peer closed it, with code 0.", "Its endpoint has ended.");
+    let peer = "The peer closed it, with code 0.";
+    let own = "Its endpoint has ended.";
     let shown = "From here on it is shown.";
     assert_eq!(why, [shown, shown, peer, own]);
 }

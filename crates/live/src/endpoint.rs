@@ -67,7 +67,8 @@ impl EndpointLive {
             news: Mutex::default(),
             stop: AtomicBool::new(false),
         });
-        let (sampled, connections) = (shared.clone(), ConnectionTracks::new(run, protocol));
+        let sampled = shared.clone();
+        let connections = ConnectionTracks::new(run, protocol);
         let thread = std::thread::Builder::new()
             .name("narrows-live-end".into())
             .spawn(move || sampled.sample(connections))?;

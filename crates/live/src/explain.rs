@@ -60,8 +60,10 @@ impl Explainer {
     /// `find` looks up the descriptions of the controller's variables.
     pub fn new(find: fn(&str) -> Option<Variable>) -> Explainer {
         let recent = VecDeque::new();
-        let (names, states) = (Vec::new(), Vec::new());
-        let (min_rtt_s, told_us) = (f64::INFINITY, i64::MIN);
+        let names = Vec::new();
+        let states = Vec::new();
+        let min_rtt_s = f64::INFINITY;
+        let told_us = i64::MIN;
         Explainer { find, probes: false, recent, names, states, min_rtt_s, told_us }
     }
 
@@ -145,7 +147,8 @@ impl Explainer {
                 let found = sample.watched.iter().find(|(name, _)| *name == variable.name);
                 variable.states.get(found?.1 as usize).copied()
             };
-            let (old, new) = (value(before)?, value(now)?);
+            let old = value(before)?;
+            let new = value(now)?;
             (old != new).then(|| format!("{}: {old} → {new}", variable.name))
         })
     }

@@ -385,7 +385,8 @@ mod tests {
         run.update(1, |u| {
             for n in 0..10_000 {
                 u.packet(n % 100, 1, 1, PacketKind::Lost);
-                let (title, why) = (n.to_string(), Vec::new());
+                let title = n.to_string();
+                let why = Vec::new();
                 u.event(FeedEvent { time_us: 1, track: 0, mark: EventMark::State, title, why });
             }
         });

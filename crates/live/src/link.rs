@@ -89,7 +89,8 @@ struct ClientCounters {
 impl LinkLive {
     /// Shown as `run`; `rates` are the link's forward and reverse rates in bit/s.
     pub fn new(run: Arc<LiveRun>, rates: [f64; 2]) -> Arc<LinkLive> {
-        let (link, clients) = (OnceLock::new(), Mutex::default());
+        let link = OnceLock::new();
+        let clients = Mutex::default();
         let track = |name| run.track(TrackKind::Link, name, columns(&LINK_COLUMNS));
         let tracks = ["there", "back"].map(track);
         Arc::new(LinkLive { run, tracks, link, rates: Mutex::new(rates), clients })

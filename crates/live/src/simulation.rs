@@ -277,7 +277,8 @@ impl One {
     }
 
     fn packets(&mut self, simulation: &mut Simulation<'_>, update: &mut Update<'_>) {
-        let (flows, links) = (&mut self.flows, &mut self.links);
+        let flows = &mut self.flows;
+        let links = &mut self.links;
         simulation.packets(&mut |event, link| {
             let lost = |kind: &PacketEventKind| match kind {
                 PacketEventKind::Dropped => (1, 0),

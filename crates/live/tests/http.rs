@@ -48,7 +48,9 @@ fn page() -> (LivePage, Arc<Noted>, String, String) {
     }
     let media = SendingLive::new(run.clone(), Clock::new());
     for dropped_by_rate in [0, 3, 3] {
-        let (connected, told_bps, waiting_s) = (true, 2e6, 0.04);
+        let connected = true;
+        let told_bps = 2e6;
+        let waiting_s = 0.04;
         media.show(&SendingStatistics {
             connected,
             told_bps,
@@ -57,7 +59,8 @@ fn page() -> (LivePage, Arc<Noted>, String, String) {
             ..SendingStatistics::default()
         });
     }
-    let (title, why) = ("cwnd 40.0 → 28.0 packets".into(), vec!["The queue dropped it.".into()]);
+    let title = "cwnd 40.0 → 28.0 packets".into();
+    let why = vec!["The queue dropped it.".into()];
     run.update(1_000_000, |u| {
         u.event(FeedEvent { time_us: 500_000, track: 0, mark: EventMark::Slower, title, why })
     });
@@ -69,7 +72,8 @@ fn page() -> (LivePage, Arc<Noted>, String, String) {
     let live = LivePage::open("127.0.0.1:0".parse().unwrap(), feed, Some(controls)).unwrap();
     let url = live.url();
     let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-    let (address, token) = (address.to_string(), token.to_string());
+    let address = address.to_string();
+    let token = token.to_string();
     (live, noted, address, token)
 }
 
@@ -77,7 +81,8 @@ fn page() -> (LivePage, Arc<Noted>, String, String) {
 fn raw(address: &str, request: &str, enough: impl Fn(&str) -> bool) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let (mut all, mut part) = (Vec::new(), [0; 4096]);
+    let mut all = Vec::new();
+    let mut part = [0; 4096];
     loop {
         let n = stream.read(&mut part).unwrap_or(0);
         all.extend_from_slice(&part[..n]);
@@ -244,7 +249,8 @@ fn silent_connections_delay_no_request() {
     let open = silent.iter().filter(|stream| is_open(stream)).count();
     assert_eq!(open, 63, "of 300");
     // A refusal ends its connection, though another request follows at once.
-    let (bad, good) = ("GET /?token=0 HTTP/1.1", format!("GET /?token={token} HTTP/1.1"));
+    let bad = "GET /?token=0 HTTP/1.1";
+    let good = format!("GET /?token={token} HTTP/1.1");
     let two = format!("{bad}\r\nHost: {address}\r\n\r\n{good}\r\nHost: {address}\r\n\r\n");
     let answers = raw(&address, &two, |_| false);
     assert!(answers.starts_with("HTTP/1.1 403") && !answers.contains("200 OK"), "{answers}");
@@ -367,7 +373,8 @@ fn a_browser_lays_simulations_over_what_they_simulate() {
         let all = "cwnd, packets: connection.1 10, connection.2 11, beside.1 12, beside.2 13";
         assert!(seen.contains(all), "not all are in one chart");
         let of = |name| line(&seen, name).unwrap();
-        let (real, other) = (of("connection.1"), of("connection.2"));
+        let real = of("connection.1");
+        let other = of("connection.2");
         let (beside, beside_other) = (of("beside.1"), of("beside.2"));
         assert!(real.0 == beside.0 && other.0 == beside_other.0 && real.0 != other.0, "colours");
         assert_eq!((beside.1.as_str(), beside_other.1.as_str()), ("3 3", "3 3"));

@@ -20,7 +20,8 @@ fn a_server_is_pinned_at_first_and_a_changed_key_is_refused_until_it_is_forgotte
 #[test]
 fn a_new_content_is_not_written_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, precious) = (folder.path().join("known"), folder.path().join("precious"));
+    let path = folder.path().join("known");
+    let precious = folder.path().join("precious");
     std::fs::write(&precious, "kept").unwrap();
     std::fs::hard_link(&precious, key::beside(&path, std::process::id())).unwrap();
     replace(&path, "new").unwrap();

@@ -23,7 +23,8 @@ fn a_key_is_made_once_kept_private_and_found_again() {
 #[test]
 fn a_private_key_is_not_written_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, precious) = (folder.path().join("k"), folder.path().join("precious"));
+    let path = folder.path().join("k");
+    let precious = folder.path().join("precious");
     std::fs::write(&precious, "kept").unwrap();
     std::os::unix::fs::symlink(&precious, beside(&path, std::process::id())).unwrap();
     Identity::load_or_make(&path).unwrap();

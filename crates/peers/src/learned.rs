@@ -89,7 +89,8 @@ impl MeasuredPath {
     /// not; with more than ten times it, the stored rate is no useful hint.
     pub fn may_be(&self, rtt: Duration) -> bool {
         self.path.rtt.is_none_or(|then| {
-            let (then, now) = (then.as_secs_f64(), rtt.as_secs_f64());
+            let then = then.as_secs_f64();
+            let now = rtt.as_secs_f64();
             now >= then / 2.0 && now <= then * 10.0
         })
     }

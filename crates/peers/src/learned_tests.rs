@@ -1,7 +1,8 @@
 use super::*;
 
 fn path(mbit: f64) -> MeasuredPath {
-    let (rate, rtt) = (Rate::from_bps_f64(mbit * 1e6), Duration::from_millis(80));
+    let rate = Rate::from_bps_f64(mbit * 1e6);
+    let rtt = Duration::from_millis(80);
     MeasuredPath::from(PathHints { rate: Some(rate), rtt: Some(rtt), loss: None })
 }
 

@@ -81,7 +81,9 @@ fn read(file: &Path, now: u64) -> BTreeMap<SocketAddr, (Token, u64)> {
 
 fn line(line: &str) -> Option<(SocketAddr, (Token, u64))> {
     let mut words = line.split_ascii_whitespace();
-    let (server, hex, time) = (words.next()?, words.next()?, words.next()?);
+    let server = words.next()?;
+    let hex = words.next()?;
+    let time = words.next()?;
     let mut token = Token([0; 36]);
     if hex.len() != 2 * token.0.len() || words.next().is_some() {
         return None;
@@ -144,7 +146,8 @@ mod tests {
     fn what_cannot_be_read_or_is_old_is_no_token() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens");
-        let (hex, now) = ("07".repeat(36), now());
+        let hex = "07".repeat(36);
+        let now = now();
         let lines = [
             format!("192.0.2.1:1 {hex} {now}"),
             format!("192.0.2.1:2 {hex} {}", now - LASTS),

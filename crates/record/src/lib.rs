@@ -83,7 +83,8 @@ impl Recorder {
         names::remove_old(folder).map_err(|e| cannot(folder, &e))?;
         let (queue, event) = WriterQueue::new();
         let writer = RecordWriter::new(folder, about).map_err(|e| format!("--record: {e}"))?;
-        let (observers, stop) = (Observers::default(), Arc::new(AtomicBool::new(false)));
+        let observers = Observers::default();
+        let stop = Arc::new(AtomicBool::new(false));
         let spawn = || std::thread::Builder::new().name("narrows-record".into());
         let system = |e: std::io::Error| format!("--record: the system has no thread left: {e}");
         let writes = {
@@ -91,7 +92,9 @@ impl Recorder {
             spawn().spawn(move || writer.run(&event, &queue)).map_err(system)?
         };
         let samples = {
-            let (queue, observers, stop) = (queue.clone(), observers.clone(), stop.clone());
+            let queue = queue.clone();
+            let observers = observers.clone();
+            let stop = stop.clone();
             spawn().spawn(move || sample(&queue, &observers, &stop)).map_err(system)?
         };
         Ok(Recorder {

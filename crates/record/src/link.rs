@@ -93,7 +93,8 @@ impl RelayLinks {
 
     /// One result for each direction.
     pub fn outcomes(self, links: &[String]) -> Vec<ProtocolOutcome> {
-        let (start, end) = (self.start, self.end);
+        let start = self.start;
+        let end = self.end;
         let ways = WAYS.into_iter().zip(self.rows).zip(self.last).zip(self.most).enumerate();
         ways.map(|(n, (((name, rows), stats), most))| ProtocolOutcome {
             protocol: name.to_string(),
@@ -166,7 +167,8 @@ mod tests {
         assert_eq!(column("losses").iter().sum::<f64>(), 10_000.0);
         assert_eq!(column("queue_max").iter().copied().fold(0.0, f64::max), 77.0);
         for (name, bytes) in [("offered_bps", 1e8), ("delivered_bps", 9e7)] {
-            let (mut sum, mut before) = (0.0, 5.0);
+            let mut sum = 0.0;
+            let mut before = 5.0;
             for (at, rate) in table.time_s.iter().zip(column(name)) {
                 sum += rate * (at - before) / 8.0;
                 before = *at;

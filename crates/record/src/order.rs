@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn events_leave_in_the_order_of_their_times_when_they_have_waited() {
-        let (mut order, begun) = (ReorderBuffer::default(), Instant::now());
+        let mut order = ReorderBuffer::default();
+        let begun = Instant::now();
         for at in [30, 10, 20] {
             order.add(at, packet(1), begun);
         }
@@ -84,7 +85,8 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded() {
-        let (mut order, now) = (ReorderBuffer::default(), Instant::now());
+        let mut order = ReorderBuffer::default();
+        let now = Instant::now();
         let large = MAX_BYTES / 4;
         for at in 1..=100 {
             order.add(at, packet(large), now);

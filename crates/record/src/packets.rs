@@ -46,7 +46,9 @@ impl<W: Write> CaptureFile<W> {
         let mut block = BlockWriter::default();
         sink.write_all(block.section())?;
         sink.write_all(block.interface(pcapng::LINKTYPE_RAW, name))?;
-        let (written, beyond, bytes) = (0, 0, 0);
+        let written = 0;
+        let beyond = 0;
+        let bytes = 0;
         Ok(CaptureFile { sink, written, beyond, bytes, most: MAX_BYTES, packet: Vec::new(), block })
     }
 
@@ -108,7 +110,8 @@ fn headers(d: &Datagram<'_>, buffer: &mut Vec<u8>) -> bool {
             pseudo.bytes(&target.octets());
         }
         (source, target) => {
-            let (source, target) = (six(source).octets(), six(target).octets());
+            let source = six(source).octets();
+            let target = six(target).octets();
             buffer.extend([0x60, (d.ecn & 3) << 4, 0, 0]);
             buffer.extend(length.to_be_bytes());
             buffer.extend([UDP, HOPS]);

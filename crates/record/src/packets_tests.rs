@@ -10,8 +10,9 @@ fn word(bytes: &[u8], at: usize) -> usize {
 pub fn blocks(mut file: &[u8]) -> Vec<(usize, &[u8])> {
     let mut out = Vec::new();
     while !file.is_empty() {
-        let (kind, length) = (word(file, 0), word(file, 4));
-        assert!(length % 4 == 0 && length <= file.len(), "{length}");
+        let kind = word(file, 0);
+        let length = word(file, 4);
+        assert!(length.is_multiple_of(4) && length <= file.len(), "{length}");
         assert_eq!(word(file, length - 4), length);
         out.push((kind, &file[8..length - 4]));
         file = &file[length..];
@@ -30,7 +31,8 @@ fn checksum(bytes: &[u8]) -> u16 {
 
 fn capture(from: &str, to: &str, ecn: u8, payload: &[u8]) -> Vec<u8> {
     let mut packets = CaptureFile::new(Vec::new(), "client").unwrap();
-    let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+    let from = from.parse().unwrap();
+    let to = to.parse().unwrap();
     let at = 1_700_000_000_123_456_789;
     packets.add(Datagram { at, from, to, ecn, payload }).unwrap();
     assert_eq!(packets.written, 1);
@@ -92,7 +94,8 @@ fn an_ipv6_capture_is_right_too() {
 fn a_full_file_counts_what_it_leaves_out() {
     let mut packets = CaptureFile::new(Vec::new(), "client").unwrap();
     packets.most = 3000;
-    let (from, to) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
+    let from = "127.0.0.1:1".parse().unwrap();
+    let to = "127.0.0.1:2".parse().unwrap();
     for _ in 0..10 {
         let d = Datagram { at: 0, from, to, ecn: 0, payload: &[0; 1000] };
         packets.add(d).unwrap();

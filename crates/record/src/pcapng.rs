@@ -21,7 +21,8 @@ impl BlockWriter {
     pub fn section(&mut self) -> &[u8] {
         self.begin(SECTION_HEADER);
         self.0.extend(BYTE_ORDER_MAGIC.to_le_bytes());
-        let (major, minor) = (1u16, 0u16);
+        let major = 1u16;
+        let minor = 0u16;
         self.0.extend(major.to_le_bytes());
         self.0.extend(minor.to_le_bytes());
         self.0.extend(u64::MAX.to_le_bytes());

@@ -172,7 +172,8 @@ impl<W: Write> QlogFile<W> {
             self.event(at, "recovery:packet_lost", data)?;
         }
         let mut data = Map::new();
-        let (old, new) = (metrics(&before), metrics(now));
+        let old = metrics(&before);
+        let new = metrics(now);
         let latest = latest(&before, now);
         for ((name, value), (_, was)) in new.into_iter().zip(old) {
             if value != was {

@@ -48,7 +48,9 @@ pub struct Rows {
 impl Rows {
     /// From this time on, s.
     pub fn new(start: f64) -> Rows {
-        let (time, length, columns) = (Vec::new(), Vec::new(), Vec::new());
+        let time = Vec::new();
+        let length = Vec::new();
+        let columns = Vec::new();
         Rows { start, time, length, columns, step: STEP, told_at: start }
     }
 
@@ -109,7 +111,8 @@ impl Rows {
             self.halve();
         }
         let columns = self.columns.into_iter().map(|c| (c.name, c.values)).collect();
-        let (name, group) = (name.to_string(), group.to_string());
+        let name = name.to_string();
+        let group = group.to_string();
         SeriesTable { kind, name, group, time_s: self.time, columns }
     }
 }

@@ -59,7 +59,8 @@ impl ConnectionSeries {
         let finite = |x: f64| if x.is_finite() && x < 1e14 { x } else { f64::NAN };
         let bits = |a: u64, b: u64| a.saturating_sub(b) as f64 * 8.0 / length;
         let count = |a: u64, b: u64| a.saturating_sub(b) as f64;
-        let (c, b) = (&now.counters, &before.counters);
+        let c = &now.counters;
+        let b = &before.counters;
         let own = [
             ("cwnd", MergeRule::Mean, finite(now.window)),
             ("in_flight", MergeRule::Mean, now.flight as f64),
@@ -133,7 +134,8 @@ mod tests {
             );
         }
         assert_eq!(table.column("lost").unwrap().iter().sum::<f64>(), 10_000.0);
-        let (mut bytes, mut before) = (0.0, 5.0);
+        let mut bytes = 0.0;
+        let mut before = 5.0;
         for (time, rate) in table.time_s.iter().zip(table.column("goodput_bps").unwrap()) {
             bytes += rate * (time - before) / 8.0;
             before = *time;

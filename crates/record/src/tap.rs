@@ -320,7 +320,8 @@ impl Tap for EndTap {
     }
 
     fn received(&self, came: &ReceivedDatagram<'_>) {
-        let (length, bytes) = (came.bytes.len(), &*came.bytes);
+        let length = came.bytes.len();
+        let bytes = &*came.bytes;
         let copy = || Datagrams {
             at: came.at,
             sent: false,

@@ -192,7 +192,8 @@ impl RecordWriter {
                 continue;
             }
             let Ok(header) = ShortHeader::read(payload) else { continue };
-            let (sent, length) = (d.sent, payload.len());
+            let sent = d.sent;
+            let length = payload.len();
             match self.ids.get(&(endpoint, sent, header.connection.0)) {
                 Some(number) => {
                     let number = *number;
@@ -287,7 +288,8 @@ impl RecordWriter {
     fn look(&mut self, endpoint: usize, at: u64, look: &RelaySnapshot, last: bool) {
         let Some(zero) = self.ends.get(&endpoint).map(|e| e.zero) else { return };
         // The relay's clock began with it.
-        let (at, begun) = (self.seconds(at), self.seconds(wall(zero, Time::ZERO)));
+        let at = self.seconds(at);
+        let begun = self.seconds(wall(zero, Time::ZERO));
         self.links.get_or_insert_with(|| RelayLinks::new(begun)).add(at, look, last);
     }
 

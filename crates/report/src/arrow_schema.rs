@@ -106,7 +106,8 @@ fn field(
 
 /// KeyValue: key 0, value 1.
 fn pair(b: &mut FlatBufferBuilder, key: &str, value: &str) -> WIPOffset<TableFinishedWIPOffset> {
-    let (key, value) = (b.create_string(key), b.create_string(value));
+    let key = b.create_string(key);
+    let value = b.create_string(value);
     let pair = b.start_table();
     b.push_slot_always(slot(0), key);
     b.push_slot_always(slot(1), value);

@@ -44,7 +44,8 @@ pub fn over_time(outcome: &Outcome, column: &str) -> Result<String, SpecError> {
     };
     let unit = variables::find(outcome, column).map_or("", |v| v.unit);
     let mut panel = lines("").x("time", "s").y(column, unit);
-    let (mut least, mut most) = (0.0_f64, 0.0_f64);
+    let mut least = 0.0_f64;
+    let mut most = 0.0_f64;
     for (result, table) in tables().filter(|(_, t)| t.kind == kind) {
         let Some(values) = table.column(column) else { continue };
         for value in values.iter().filter(|v| v.is_finite()) {

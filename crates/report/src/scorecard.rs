@@ -179,7 +179,8 @@ fn strip(e: &MeasuredFigure) -> String {
         words(e.judgement)
     );
     for line in -3..=3 {
-        let (x, class) = (at(f64::from(line)), if line == 0 { "middle" } else { "line" });
+        let x = at(f64::from(line));
+        let class = if line == 0 { "middle" } else { "line" };
         let _ = write!(out, "<path class=\"{class}\" d=\"M{x:.1} 2V{}\"/>", HEIGHT - 2.0);
     }
     // The tested controller is drawn first, and largest, so that no smaller mark is hidden.

@@ -288,7 +288,8 @@ fn render(columns: &[SummaryColumn], rows: &[ProtocolOutcome], width: Option<usi
 
 /// Text in lines of at most `most` characters.
 pub fn wrapped(text: &str, most: usize) -> String {
-    let (mut out, mut used) = (String::new(), 0);
+    let mut out = String::new();
+    let mut used = 0;
     for word in text.split_whitespace() {
         let n = word.chars().count();
         if used > 0 && used + 1 + n > most {

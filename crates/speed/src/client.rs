@@ -72,7 +72,8 @@ impl Speed {
                 (dialled.address, Some((dialled.value, opened)))
             }
         };
-        let (began, cpu) = (clock.now(), processor_seconds());
+        let began = clock.now();
+        let cpu = processor_seconds();
         let shared: Vec<Arc<WorkerCounts>> =
             (0..self.connections.max(1)).map(|_| Arc::default()).collect();
         let mut result = SpeedResult::default();

@@ -70,7 +70,8 @@ fn add(sum: &mut Stats, s: &Stats) {
         *sum = *s;
         return;
     }
-    let (a, b) = (&mut sum.counters, &s.counters);
+    let a = &mut sum.counters;
+    let b = &s.counters;
     a.sent += b.sent;
     a.lost += b.lost;
     a.retransmissions += b.retransmissions;

@@ -58,7 +58,8 @@ impl SpeedServer {
             Options::server(key, clients, connection).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(listen, options)?;
         let told = Arc::<ServerCounts>::default();
-        let (accepting, telling) = (endpoint.clone(), told.clone());
+        let accepting = endpoint.clone();
+        let telling = told.clone();
         let system = |e: std::io::Error| Error::System(e.into());
         let runtime = runtime().map_err(system)?;
         let thread = std::thread::Builder::new()

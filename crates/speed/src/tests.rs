@@ -116,7 +116,8 @@ fn the_controller_of_probes_is_for_probes_only() {
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let usual = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
-    let (key, config) = (narrows_net::endpoint::new_key().unwrap(), speed(&usual).config());
+    let key = narrows_net::endpoint::new_key().unwrap();
+    let config = speed(&usual).config();
     let public = *key.public();
     let server = SpeedServer::start(any, key, Clients::Any, config, None).unwrap();
     let run = |protocol: &Protocol| {

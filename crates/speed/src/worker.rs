@@ -179,7 +179,8 @@ async fn up(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
 
 /// Reads the receiver's tallies until it ends.
 async fn hear(mut receive: ReceiveStream, count: &WorkerCounts) -> Result<(), Error> {
-    let (mut buffer, mut pending) = ([0; 64 * TALLY], Vec::new());
+    let mut buffer = [0; 64 * TALLY];
+    let mut pending = Vec::new();
     loop {
         let n = receive.receive(&mut buffer).await?;
         if n == 0 {

@@ -29,7 +29,8 @@ impl Watch {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = std::thread::spawn(move || {
-            let (mut late, pause) = (Vec::new(), Duration::from_millis(1));
+            let mut late = Vec::new();
+            let pause = Duration::from_millis(1);
             while !told.load(Ordering::Relaxed) {
                 let before = Instant::now();
                 std::thread::sleep(pause);
@@ -76,7 +77,8 @@ fn real_sockets_do_what_the_simulation_says() {
         let (real, late) = transfer.real(1).unwrap();
         let (often, stall) = watch.late_s();
         if often.max(late.p99_s) > LATE_S || stall > STALL_S {
-            let (often, stall) = (1e3 * often.max(late.p99_s), 1e3 * stall);
+            let often = 1e3 * often.max(late.p99_s);
+            let stall = 1e3 * stall;
             eprintln!("not counted: late by {often:.1} ms in 1%, by {stall:.1} ms once");
             continue;
         }

@@ -129,7 +129,8 @@ proptest! {
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()
                 || address.is_documentation() || address.octets()[0] == 0 || address.octets()[0] >= 224;
             let [a, b, c, d] = address.octets();
-            let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            let high = u16::from_be_bytes([a, b]);
+            let low = u16::from_be_bytes([c, d]);
             let here = special(address.into()).is_some();
             prop_assert!(here || !is_special, "{address}");
             for wrapped in [address.to_ipv6_mapped(), Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low)] {

@@ -53,13 +53,15 @@ pub(crate) struct Near {
 
 impl Near {
     pub(crate) fn at(at: SocketAddr) -> Near {
-        let (patience, silence) = (Duration::from_secs(10), Duration::from_secs(12));
+        let patience = Duration::from_secs(10);
+        let silence = Duration::from_secs(12);
         Near { at, patience, silence, receiving: PathHints::default(), learned: None }
     }
 }
 
 pub(crate) fn far_with(allow: &[&str], limits: ClientLimits, lookup: Lookup) -> Far {
-    let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let server = Identity::generate().unwrap();
+    let client = Identity::generate().unwrap();
     let at = "127.0.0.1:0".parse().unwrap();
     far_at(at, server, client, allow, limits, lookup)
 }
@@ -115,7 +117,9 @@ fn far_made(
         log: Box::new(move |event| lines.lock().unwrap().extend(event.line.clone())),
     };
     let bound = Arc::new(TunnelServer::bind(at, options).unwrap());
-    let (at, endpoint, running) = (bound.address(), bound.endpoint().clone(), bound.clone());
+    let at = bound.address();
+    let endpoint = bound.endpoint().clone();
+    let running = bound.clone();
     tokio::spawn(async move { running.run().await });
     Far { at, server, client, log, endpoint, bound: Arc::downgrade(&bound) }
 }

@@ -103,7 +103,9 @@ impl FarConnection {
         carrier: Option<Carrier>,
         server: IpAddr,
     ) -> FarConnection {
-        let (is_over_tcp, flows, lesson) = (carrier.is_some(), Arc::default(), None);
+        let is_over_tcp = carrier.is_some();
+        let flows = Arc::default();
+        let lesson = None;
         FarConnection { connection, endpoint, flows, carrier, is_over_tcp, server, lesson }
     }
 
@@ -239,7 +241,8 @@ impl Tunnel {
     /// A tunnel without a connection; [`keep`](Tunnel::keep) connects.
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
         let ClientOptions { peer, receiving, silence, incoming, learned, tell } = options;
-        let (dial, current) = (Dial::new(peer, WORDS), watch::Sender::new(None));
+        let dial = Dial::new(peer, WORDS);
+        let current = watch::Sender::new(None);
         Arc::new(Tunnel {
             dial,
             receiving,

@@ -26,7 +26,8 @@ pub fn for_tunnel(config: ConnectionConfig, streams: usize) -> Result<Connection
         .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
     let both = u64::try_from(streams).unwrap_or(u64::MAX);
     let limits = FlowControlLimits { data: WINDOW, stream: STREAM_WINDOW, both, one_way: 0 };
-    let (idle_timeout, max_message) = (IDLE_TIMEOUT, config.max_datagram);
+    let idle_timeout = IDLE_TIMEOUT;
+    let max_message = config.max_datagram;
     Ok(ConnectionConfig {
         applications,
         limits,

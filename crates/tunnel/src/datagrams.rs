@@ -82,7 +82,9 @@ impl SocketFlows {
         }
         let (sender, waiting) = channel(WAITING);
         let back = LocalProgram { socket: self.socket.clone(), to: from, head: head.to_vec() };
-        let (tunnel, request, first) = (self.tunnel.clone(), to.clone(), datagram.to_vec());
+        let tunnel = self.tunnel.clone();
+        let request = to.clone();
+        let first = datagram.to_vec();
         self.flows.insert(key, sender);
         tokio::spawn(async move {
             let carried = tokio::select! {

@@ -45,7 +45,8 @@ pub async fn resolve(
         return Err(Refusal::NotAllowed);
     }
     let place = lookups.clone().acquire_owned().await.map_err(|_| Refusal::Failed)?;
-    let (lookup, asked) = (lookup.clone(), name.clone());
+    let lookup = lookup.clone();
+    let asked = name.clone();
     let looking = tokio::task::spawn_blocking(move || {
         let found = lookup(&asked);
         drop(place);
@@ -62,7 +63,8 @@ fn judged(
     found: Vec<IpAddr>,
     port: u16,
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let (mut permitted, mut why) = (Vec::new(), None);
+    let mut permitted = Vec::new();
+    let mut why = None;
     for address in found {
         // For an IPv4-mapped address the kernel would connect to the IPv4 address.
         let address = address.to_canonical();

@@ -49,7 +49,8 @@ impl Forward {
 
 /// Splits at colons outside of brackets; brackets are removed.
 fn fields(text: &str) -> Option<Vec<String>> {
-    let (mut fields, mut inside) = (vec![String::new()], false);
+    let mut fields = vec![String::new()];
+    let mut inside = false;
     for c in text.chars() {
         match c {
             '[' if !inside && fields.last()?.is_empty() => inside = true,
@@ -97,7 +98,8 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
     loop {
         let (tcp, _) = accept(&listener).await;
         let Some(place) = places.take(NO_NETWORK, PlaceLimits::new(usize::MAX)) else { continue };
-        let (tunnel, request) = (tunnel.clone(), request.clone());
+        let tunnel = tunnel.clone();
+        let request = request.clone();
         tokio::spawn(async move { carry(&tunnel, tcp, &request, &place).await });
     }
 }

@@ -96,7 +96,8 @@ async fn nonsense_on_a_stream_is_answered_and_harms_no_other() {
 /// A server that sends invalid answers: a program gets a reset or an answer of SOCKS, and the next program is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_answers_nonsense_ends_one_connection_at_a_time() {
-    let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let server = Identity::generate().unwrap();
+    let client = Identity::generate().unwrap();
     let config = crate::connection::for_tunnel(config(), 100).unwrap();
     let key = StaticKey::new(*server.private()).unwrap();
     let options = Options::server(key, narrows_transport::endpoint::Clients::Any, config);
@@ -152,7 +153,8 @@ async fn nonsense_over_tcp_ends_that_connection() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_tcp_connection_ends_with_its_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (at, carriers) = (listener.local_addr().unwrap(), Arc::default());
+    let at = listener.local_addr().unwrap();
+    let carriers = Arc::default();
     let opening = Duration::from_millis(100);
     tokio::spawn(async move { over_tcp::serve(&listener, at, &carriers, opening).await });
     let mut tcp = TcpStream::connect(at).await.unwrap();
@@ -192,7 +194,8 @@ async fn a_target_that_never_reads_holds_up_its_program_and_nobody_else() {
     let at = port(&tunnel, "127.0.0.1", deaf.port()).await;
     let given = Arc::new(AtomicUsize::new(0));
     for _ in 0..3 {
-        let (mut tcp, given) = (TcpStream::connect(at).await.unwrap(), given.clone());
+        let mut tcp = TcpStream::connect(at).await.unwrap();
+        let given = given.clone();
         tokio::spawn(async move {
             while let Ok(n) = tcp.write(&[7; 60_000]).await {
                 given.fetch_add(n, Ordering::SeqCst);

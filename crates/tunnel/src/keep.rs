@@ -80,7 +80,9 @@ impl Tunnel {
             interval(Wait::from_nanos(silence.as_nanos() / LOOKS).max(Wait::from_millis(1)));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut living, mut ends) = (Vec::<Living>::new(), FuturesUnordered::new());
-        let (mut pause, mut told, mut number) = (MIN_PAUSE, String::new(), 0);
+        let mut pause = MIN_PAUSE;
+        let mut told = String::new();
+        let mut number = 0;
         let mut begun = Instant::now();
         let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
         loop {
@@ -96,7 +98,8 @@ impl Tunnel {
                     number += 1;
                     let mut carrier = link.carrier.take();
                     let link = Arc::new(link);
-                    let (connection, flows) = (link.connection().clone(), link.flows.clone());
+                    let connection = link.connection().clone();
+                    let flows = link.flows.clone();
                     ends.push(async move {
                         let messages = flow::to_programs(connection.clone(), flows);
                         let why = tokio::select! {

@@ -29,7 +29,8 @@ impl Lesson {
             // If the connection is over, the hints are of no use.
             let _ = connection.reconfigure(&known.path, HintSource::Stored);
         }
-        let (connection, delivered) = (connection.clone(), Mutex::default());
+        let connection = connection.clone();
+        let delivered = Mutex::default();
         let lesson = Lesson { connection, learned, place, delivered };
         lesson.measure();
         lesson

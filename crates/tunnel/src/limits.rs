@@ -29,7 +29,9 @@ pub struct ClientLimits {
 impl Default for ClientLimits {
     fn default() -> ClientLimits {
         let asking = Duration::from_secs(10);
-        let (streams, flows, openings) = (1024, 256, 100);
+        let streams = 1024;
+        let flows = 256;
+        let openings = 100;
         ClientLimits { streams, flows, openings, rate: None, unsent: 6 << 20, asking }
     }
 }
@@ -203,7 +205,8 @@ mod tests {
     fn places_are_counted_and_come_back() {
         let limits = ClientLimits { streams: 2, ..ClientLimits::default() };
         let client = client(limits, &Arc::default());
-        let (one, two) = (client.place(), client.place());
+        let one = client.place();
+        let two = client.place();
         assert!(one.is_some() && two.is_some() && client.place().is_none());
         drop(one);
         assert!(client.place().is_some());

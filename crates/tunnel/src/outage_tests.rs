@@ -55,7 +55,8 @@ async fn behind(
 
 /// If a test hangs, prints the log lines of both ends.
 fn watch(told: &Lines, log: &Lines) {
-    let (told, log) = (told.clone(), log.clone());
+    let told = told.clone();
+    let log = log.clone();
     tokio::spawn(async move {
         tokio::time::sleep(std::time::Duration::from_secs(50)).await;
         eprintln!("{:#?} {:#?}", told.lock().unwrap(), log.lock().unwrap());
@@ -68,7 +69,8 @@ async fn streams_outlive_an_outage() {
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, false).await;
     let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
-    let (mut one, mut two) = (opened(port).await, opened(port).await);
+    let mut one = opened(port).await;
+    let mut two = opened(port).await;
     path.cut(true);
     one.write_all(b"lost").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;

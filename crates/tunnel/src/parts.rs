@@ -67,7 +67,8 @@ impl PartialDatagrams {
         }
         let same = |one: &Incomplete| (one.flow, one.number, one.count) == (flow, number, *count);
         let at = self.waiting.iter().position(same).unwrap_or_else(|| {
-            let (parts, bytes) = (BTreeMap::new(), 0);
+            let parts = BTreeMap::new();
+            let bytes = 0;
             self.waiting.push_back(Incomplete {
                 flow,
                 number,
@@ -122,7 +123,8 @@ mod tests {
             prop_assert!(parts.iter().all(|part| part.len() <= room));
             let turn = seed as usize % parts.len();
             parts.rotate_left(turn);
-            let (now, mut waiting) = (Instant::now(), PartialDatagrams::default());
+            let now = Instant::now();
+            let mut waiting = PartialDatagrams::default();
             let (last, others) = parts.split_last().unwrap();
             for part in others {
                 prop_assert_eq!(waiting.join(now, 1, part), None);
@@ -134,7 +136,8 @@ mod tests {
 
         #[test]
         fn incomplete_datagrams_are_bounded(messages in prop::collection::vec((any::<u16>(), any::<u8>(), any::<u8>(), 0usize..9000), 0..600)) {
-            let (now, mut waiting) = (Instant::now(), PartialDatagrams::default());
+            let now = Instant::now();
+            let mut waiting = PartialDatagrams::default();
             for (number, part, count, length) in messages {
                 let [high, low] = number.to_be_bytes();
                 let message = [&[high, low, part, count], &vec![1; length][..]].concat();
@@ -148,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_lost_part_costs_its_datagram_only_and_is_forgotten() {
-        let (now, mut waiting) = (Instant::now(), PartialDatagrams::default());
+        let now = Instant::now();
+        let mut waiting = PartialDatagrams::default();
         let parts: Vec<_> = split(&[1; 100], 5, 64).collect();
         assert_eq!(parts.len(), 2);
         assert_eq!(waiting.join(now, 1, &parts[0]), None);

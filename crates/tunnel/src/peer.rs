@@ -37,7 +37,8 @@ pub(crate) async fn serve(
     let name = key::text(&key).chars().take(12).collect();
     let lesson = shared.lesson(&connection, key);
     let flows = Arc::new(UdpFlows::default());
-    let (at, for_peer) = (connection.clone(), flows.clone());
+    let at = connection.clone();
+    let for_peer = flows.clone();
     let peer =
         Arc::new(ConnectedClient { shared, client, connection: at, key, name, flows: for_peer });
     peer.log(false, "connected");
@@ -162,7 +163,8 @@ async fn tcp(
     mut send: SendStream,
     receive: ReceiveStream,
 ) {
-    let (what, mut changes) = (request.shown(), peer.shared.changes());
+    let what = request.shown();
+    let mut changes = peer.shared.changes();
     let opened = match resolve(peer, request).await {
         Ok(addresses) => dial::tcp(&addresses, || peer.client.attempt()).await,
         Err(refusal) => Err(refusal),
@@ -193,7 +195,8 @@ async fn udp(
     mut send: SendStream,
     mut receive: ReceiveStream,
 ) {
-    let (what, mut changes) = (request.shown(), peer.shared.changes());
+    let what = request.shown();
+    let mut changes = peer.shared.changes();
     let opened = match peer.client.flow() {
         Some(place) => open_flow(peer, request, &mut receive).await.map(|socket| (place, socket)),
         None => Err(Refusal::TooMany),
@@ -245,7 +248,8 @@ async fn packets(peer: &Arc<ConnectedClient>, mut send: SendStream, mut receive:
     };
     let answer = [&[0][..], &given.bytes()].concat();
     peer.log(false, &format!("packets: given {}", given.shown()));
-    let (warned, stream) = (peer.clone(), send.id());
+    let warned = peer.clone();
+    let stream = send.id();
     let over = async {
         let mut over = [0];
         // The client sends no further bytes on the stream, so this waits for its end.

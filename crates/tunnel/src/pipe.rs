@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn who_sends_little_goes_first() {
         let begun = Instant::now();
-        let (mut terminal, mut upload) = (Precedence::new(begun), Precedence::new(begun));
+        let mut terminal = Precedence::new(begun);
+        let mut upload = Precedence::new(begun);
         let mut answers = Precedence::new(begun);
         assert_eq!(terminal.next(begun, 40), Some(2));
         assert_eq!(answers.next(begun, 400), Some(2));

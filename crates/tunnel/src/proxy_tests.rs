@@ -181,7 +181,8 @@ async fn an_http_proxy_connects_and_refuses() {
 /// Sequential and pipelined requests of one connection: each goes to its own server, with its fields.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_of_a_connection_goes_to_its_own_server() {
-    let (one, two) = (named("one").await, named("two").await);
+    let one = named("one").await;
+    let two = named("two").await;
     let (_far, at) = http_proxy(&[one, two]).await;
     let get = |server: SocketAddr, secret: &str| {
         format!(
@@ -376,7 +377,8 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
     if std::process::Command::new("curl").arg("--version").output().is_err() {
         return eprintln!("skipped: there is no curl here");
     }
-    let (one, two) = (named("one").await, named("two").await);
+    let one = named("one").await;
+    let two = named("two").await;
     let (far, http) = http_proxy(&[one, two]).await;
     let (tunnel, told) = far.near();
     let (listener, socks) = listening().await;
@@ -389,7 +391,8 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
         (format!("socks5://{socks}"), &[]),
         (format!("socks5h://user:word@{socks}"), &["--socks5-basic"]),
     ] {
-        let (first, second) = (format!("http://{one}/first"), format!("http://{two}/second"));
+        let first = format!("http://{one}/first");
+        let second = format!("http://{two}/second");
         let curl = tokio::process::Command::new("curl")
             .args([
                 "--silent",
@@ -419,7 +422,8 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
 async fn hyper_reaches_servers_on_one_connection_and_by_connect() {
     use hyper::client::conn::http1::handshake;
     use hyper_util::rt::TokioIo;
-    let (one, two) = (named("one").await, named("two").await);
+    let one = named("one").await;
+    let two = named("two").await;
     let (_far, proxy) = http_proxy(&[one, two]).await;
     let asked = |method, uri: String| {
         let request = hyper::Request::builder().method(method).uri(uri).header("host", "proxy");
@@ -427,7 +431,8 @@ async fn hyper_reaches_servers_on_one_connection_and_by_connect() {
     };
     let text = async |response: hyper::Response<hyper::body::Incoming>| {
         assert_eq!(response.status(), 200);
-        let (mut body, mut all) = (response.into_body(), Vec::new());
+        let mut body = response.into_body();
+        let mut all = Vec::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             all.extend(frame.unwrap().into_data().unwrap());
         }

@@ -49,7 +49,8 @@ async fn opened(at: SocketAddr) -> TcpStream {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_is_no_longer_permitted_is_reset_and_another_goes_on() {
-    let (first, second) = (target(echo).await, target(echo).await);
+    let first = target(echo).await;
+    let second = target(echo).await;
     let far = far(&[first, second]);
     let (near, _) = far.near();
     let port_of = async |to: SocketAddr| port(&near, "127.0.0.1", to.port()).await;
@@ -70,7 +71,8 @@ async fn a_new_client_may_come_at_once_and_a_removed_one_is_cut() {
     let far = far(&[to]);
     let (near, told) = far.near();
     let mut tcp = opened(port(&near, "127.0.0.1", to.port()).await).await;
-    let (allow, limits) = (to.to_string(), ClientLimits::default());
+    let allow = to.to_string();
+    let limits = ClientLimits::default();
     let friend = Identity::generate().unwrap();
     let both = permissions(&[&far.client, &friend], &[&allow], limits);
     far.set_permissions(both).unwrap();

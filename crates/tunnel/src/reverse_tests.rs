@@ -67,7 +67,8 @@ async fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_of_the_near_side_is_reached_at_a_port_of_the_far_side() {
-    let (at, to) = (free(), target(echo).await);
+    let at = free();
+    let to = target(echo).await;
     let far = far_reverse(&[at]);
     let (near, _) = far.near();
     let forwards = [forward(at, to)];
@@ -93,7 +94,8 @@ async fn a_service_of_the_near_side_is_reached_at_a_port_of_the_far_side() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_port_is_opened_unless_the_server_lists_it() {
-    let (listed, other) = (free(), free());
+    let listed = free();
+    let other = free();
     let far = far_reverse(&[listed]);
     let (near, _) = far.near();
     let e = reverse::run(&near, &[forward(other, listed)]).await.unwrap_err();
@@ -104,19 +106,22 @@ async fn no_port_is_opened_unless_the_server_lists_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_stays_with_its_client() {
-    let (at, to) = (free(), target(echo).await);
+    let at = free();
+    let to = target(echo).await;
     let far = far_reverse(&[at]);
     let other = Identity::generate().unwrap();
     far.set_permissions(with_reverse(&[&far.client, &other], &[at])).unwrap();
     let (first, _) = far.near();
     let forwards = [forward(at, to)];
-    let (running, same) = (first.clone(), forwards.clone());
+    let running = first.clone();
+    let same = forwards.clone();
     tokio::spawn(async move { reverse::run(&running, &same).await });
     let mut tcp = connected(at).await;
     echoes(&mut tcp).await.unwrap();
     let of_other = Far { client: other, ..far };
     let (second, told) = of_other.near();
-    let (running, same) = (second.clone(), forwards.clone());
+    let running = second.clone();
+    let same = forwards.clone();
     tokio::spawn(async move { reverse::run(&running, &same).await });
     while !told.lock().unwrap().iter().any(|line| line.starts_with("--reverse")) {
         sleep(Duration::from_millis(5)).await;
@@ -236,7 +241,8 @@ async fn the_standard_streams_lead_to_a_target_and_a_refusal_is_named() {
     assert_eq!(got, *b"hello");
     program.shutdown().await.unwrap();
     ended.await.unwrap().unwrap();
-    let (input, output) = (tokio::io::empty(), tokio::io::sink());
+    let input = tokio::io::empty();
+    let output = tokio::io::sink();
     let e =
         stdio::run(&near, &TunnelRequest::tcp("127.0.0.1", 9), input, output).await.unwrap_err();
     assert!(e.line.starts_with("127.0.0.1:9: the server's --allow"), "{e}");

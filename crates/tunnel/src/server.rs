@@ -147,7 +147,8 @@ impl TunnelServer {
     /// A line for each listed name that leads only to addresses that are not permitted. Looks all of them up, and may
     /// block.
     pub fn useless_names(&self) -> Vec<String> {
-        let (permissions, lookup) = (self.shared.permissions(), &self.shared.lookup);
+        let permissions = self.shared.permissions();
+        let lookup = &self.shared.lookup;
         let targets = &permissions.targets;
         let lines = targets.names().filter_map(|(name, port)| {
             let found = lookup(name).ok()?;

@@ -327,7 +327,8 @@ async fn serve(
 
 /// Serves the datagrams of one program for as long as its TCP connection is open.
 async fn associate(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<()> {
-    let (own, program) = (tcp.local_addr()?.ip(), tcp.peer_addr()?.ip());
+    let own = tcp.local_addr()?.ip();
+    let program = tcp.peer_addr()?.ip();
     let Ok(socket) = UdpSocket::bind((own, 0)).await else {
         tunnel.tell("--socks: this machine has no socket for a program's datagrams");
         return tcp.write_all(&reply(1, nowhere())).await;

@@ -20,7 +20,8 @@ impl TestPath {
     /// A path to this server; TCP is answered only `with_tcp`.
     pub(crate) async fn to(far: &Far, with_tcp: bool) -> TestPath {
         let (listener, front, at) = listening_over_both().await;
-        let (inside, is_cut) = (far.at, Arc::new(AtomicBool::new(false)));
+        let inside = far.at;
+        let is_cut = Arc::new(AtomicBool::new(false));
         let moved = Arc::new(Notify::new());
         if with_tcp {
             tokio::spawn(carry_tcp(listener, inside));
@@ -70,7 +71,8 @@ async fn carry(front: UdpSocket, inside: SocketAddr, is_cut: Arc<AtomicBool>, mo
             let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
             back.connect(inside).await.unwrap();
             free.insert(back.clone());
-            let (front, is_cut) = (front.clone(), is_cut.clone());
+            let front = front.clone();
+            let is_cut = is_cut.clone();
             tasks.spawn(async move {
                 let mut bytes = [0; 2000];
                 loop {

@@ -443,7 +443,8 @@ async fn silent_udp_does_not_delay_tcp_by_its_timeout() {
 /// A port before a server that answers only TCP: streams and datagrams pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_udp_does_not_pass_tcp_carries_the_same() {
-    let (target, udp) = (target(twice).await, udp_target().await);
+    let target = target(twice).await;
+    let udp = udp_target().await;
     let far = far(&[&target.to_string(), &udp.to_string()]);
     // The UDP port is silent, as a firewall is: a closed port would cause an ICMP error.
     let (listener, _silent, at) = listening_over_both().await;
@@ -491,7 +492,8 @@ async fn probes_of_clients_are_answered() {
         // The probe is cancelled when it has measured something.
         tokio::task::spawn_blocking(move || probe::probe(options, &mut |progress| progress < 0.05))
     };
-    let (own, others) = (*far.client.private(), *Identity::generate().unwrap().private());
+    let own = *far.client.private();
+    let others = *Identity::generate().unwrap().private();
     assert_eq!(probe(own).await.unwrap().unwrap_err(), ProbeError::Stopped);
     let refused = probe(others).await.unwrap().unwrap_err();
     assert!(matches!(refused, ProbeError::Connection(_)), "{refused}");
@@ -512,7 +514,8 @@ async fn both_ends_learn_what_they_send_over() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| Arc::new(LearnedPaths::at(folder.join(name)));
     let keys = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    let (paths, clients) = (file("paths.toml"), file("clients.toml"));
+    let paths = file("paths.toml");
+    let clients = file("clients.toml");
     let far = far_learning(
         "127.0.0.1:0".parse().unwrap(),
         keys,

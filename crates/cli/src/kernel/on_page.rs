@@ -72,7 +72,9 @@ impl AgentFigures {
         let clock = Clock::new();
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(UPDATE);
-            let (mut opened, mut seen, mut closed) = (Vec::new(), Vec::new(), BTreeMap::new());
+            let mut opened = Vec::new();
+            let mut seen = Vec::new();
+            let mut closed = BTreeMap::new();
             self.lock().retain(|number, last| {
                 let key = (0, u64::from(*number));
                 if std::mem::take(&mut last.new) {
@@ -127,7 +129,8 @@ impl KernelPage {
         }
         // Arguments of the command are not shown, since they may contain secrets.
         let feed = Feed::new("narrows kernel run");
-        let (name, detail) = (controller.to_string(), "connections of the kernel's TCP".into());
+        let name = controller.to_string();
+        let detail = "connections of the kernel's TCP".into();
         let run = feed.begin(RunDescription { name, detail, real: true, end_s: None });
         let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };

@@ -25,7 +25,8 @@ impl Labelled {
         let (err, to_err) = io::pipe().map_err(cannot)?;
         command.stdout(to_out).stderr(to_err);
         let label = format!("{}: ", shown(label));
-        let (other, threads) = (label.clone(), &mut self.0);
+        let other = label.clone();
+        let threads = &mut self.0;
         let mut start = |run: Box<dyn FnOnce() + Send>| -> io::Result<()> {
             threads.push(std::thread::Builder::new().spawn(run)?);
             Ok(())

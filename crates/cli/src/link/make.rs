@@ -83,7 +83,8 @@ fn run(
     match plan {
         LinkPlan::Between { names: [x, y], single } => {
             let options = single.options;
-            let (x, y) = (Namespace::named(&x)?, Namespace::named(&y)?);
+            let x = Namespace::named(&x)?;
+            let y = Namespace::named(&y)?;
             let link = EmulatedLink::between(&x, &y, options)?;
             if !a.quiet {
                 let end = |n: &Namespace, e: &LinkEnd| {

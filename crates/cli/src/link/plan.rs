@@ -192,7 +192,9 @@ fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2
         let options =
             LinkOptions { seed, name: w.name.clone(), ..LinkOptions::new(forward, backward) };
         let options = LinkOptions { changes: both, clock, ..options };
-        let (name, from, to) = (w.name.clone(), w.from.clone(), w.to.clone());
+        let name = w.name.clone();
+        let from = w.from.clone();
+        let to = w.to.clone();
         let ways = [&w.there, &w.back].map(|way| way.clone().resolved(rtt, PACKET));
         (TopologyLink { name, from, to, options }, ways)
     };

@@ -78,7 +78,8 @@ pub fn connected(
         )));
     }
     let identity = client_key(identity)?;
-    let (known, server) = (known_servers()?, url.server());
+    let known = known_servers()?;
+    let server = url.server();
     let key = match url.key {
         Some(key) => Some(key),
         None => known.get(&server)?,

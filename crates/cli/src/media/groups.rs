@@ -122,7 +122,9 @@ pub fn send(
         say(json, &line)
     };
     let sent = blocking::send_to_groups(&options, ready, &STOP)?;
-    let (parts, dropped, refused) = (sent.parts, sent.dropped.all(), sent.refused);
+    let parts = sent.parts;
+    let dropped = sent.dropped.all();
+    let refused = sent.refused;
     if json {
         return print_json(&serde_json::json!({
             "packets": parts, "dropped": dropped, "refused": refused,

@@ -28,7 +28,8 @@ pub(super) fn layer(text: &str) -> Result<Layer, String> {
     let Some((from, at)) = text.rsplit_once(':') else {
         return Err("a port and the layer's rate are expected, as 5000:500kbit/s".into());
     };
-    let (from, rate) = (port(from)?, rate(at)?);
+    let from = port(from)?;
+    let rate = rate(at)?;
     if rate.as_bps() == 0 {
         return Err("a layer's rate is above 0".into());
     }

@@ -35,7 +35,9 @@ pub fn handshakes(servers: &[SocketAddr], as_json: bool) -> Result<(), Failure> 
     }
     took.sort_by(f64::total_cmp);
     let at = |q: f64| took.get((q * (took.len() - 1) as f64) as usize).copied().unwrap_or(0.0);
-    let (least, middle, most) = (at(0.0), at(0.5), at(1.0));
+    let least = at(0.0);
+    let middle = at(0.5);
+    let most = at(1.0);
     if as_json {
         return print_json(&json!({
             "handshakes": took.len(), "least_s": least, "median_s": middle, "longest_s": most,

@@ -60,7 +60,8 @@ impl TcpEnds {
                     "--tcp: '{controller}' is no controller over UDP; narrows list controllers"
                 ))
             })?;
-        let (server, client) = (Identity::generate()?, Identity::generate()?);
+        let server = Identity::generate()?;
+        let client = Identity::generate()?;
         let (host, port) = url::host_port(to).map_err(Failure::Input)?;
         let targets: Result<Vec<AllowedTarget>, _> =
             all.iter().map(|address| address.to_string().parse()).collect();

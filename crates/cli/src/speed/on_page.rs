@@ -48,7 +48,9 @@ impl SpeedPage {
         link: Option<[&LinkDirection; 2]>,
     ) -> Result<Option<SpeedPage>, Failure> {
         let Some(feed) = a.live.feed() else { return Ok(None) };
-        let (name, detail, real) = (protocol.label().to_string(), path.to_string(), true);
+        let name = protocol.label().to_string();
+        let detail = path.to_string();
+        let real = true;
         let end_s = match a.duration {
             Amount::Time(duration) => Some(duration.as_secs_f64()),
             Amount::Bytes(_) => None,
@@ -70,7 +72,9 @@ impl SpeedPage {
 
     /// Observer for the emulated link.
     pub fn watch(&self) -> Option<Arc<dyn RelayTap>> {
-        let (ends, run, over) = (self.ends.clone(), self.run.clone(), self.over.clone());
+        let ends = self.ends.clone();
+        let run = self.run.clone();
+        let over = self.over.clone();
         let simulation = Mutex::new(self.simulation.clone());
         let between = |link| Between { link, ends, run, simulation, over };
         self.link.clone().map(|link| Arc::new(between(link)) as Arc<dyn RelayTap>)
@@ -121,7 +125,8 @@ impl RelayTap for Between {
         self.link.watch(Arc::new(observer));
         let simulation = self.simulation.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(network) = simulation else { return };
-        let (run, over) = (self.run.clone(), self.over.clone());
+        let run = self.run.clone();
+        let over = self.over.clone();
         let play = move || {
             // An error here also occurs for the real link, which reports it.
             let _ = beside(&run, &network, &|| !over.load(Ordering::Acquire));

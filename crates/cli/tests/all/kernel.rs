@@ -181,7 +181,8 @@ fn the_kernels_connections_are_on_the_page() {
     let mut page = TcpStream::connect(address).unwrap();
     page.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     write!(page, "GET /events?token={token} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    let (mut told, mut part) = (String::new(), [0; 4096]);
+    let mut told = String::new();
+    let mut part = [0; 4096];
     let wanted = ["\"name\":\"connection.1\"", "acknowledgements come", "\"cwnd\""];
     while !wanted.iter().all(|part| told.contains(part)) {
         let n = match page.read(&mut part) {

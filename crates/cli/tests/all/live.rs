@@ -63,11 +63,13 @@ impl Page {
     /// The stream of updates, until it contains all of these or the time limit is reached.
     fn events_until(&self, parts: &[&str]) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let (address, token) = (&self.address, &self.token);
+        let address = &self.address;
+        let token = &self.token;
         write!(stream, "GET /events?token={token}&packets=0 HTTP/1.1\r\nHost: {address}\r\n\r\n")
             .unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let (mut all, mut part) = (String::new(), vec![0; 65_536]);
+        let mut all = String::new();
+        let mut part = vec![0; 65_536];
         let begun = Instant::now();
         while !parts.iter().all(|p| all.contains(p)) {
             // Children of other tests end meanwhile, and their signal interrupts a read with a timeout.
@@ -160,7 +162,8 @@ fn a_page_that_cannot_be_is_one_line() {
 
 /// The folders of a server and of a client in `home`, and the client's key, which the server lists in `secretclients`.
 fn both_homes(home: &Path) -> (PathBuf, PathBuf, String) {
-    let (server, client) = (home.join("server"), home.join("client"));
+    let server = home.join("server");
+    let client = home.join("client");
     for folder in [&server, &client] {
         std::fs::create_dir(folder).unwrap();
     }

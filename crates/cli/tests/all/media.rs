@@ -96,7 +96,8 @@ fn asked(url: &str) -> serde_json::Value {
 
 #[test]
 fn what_a_program_sends_comes_out_in_order_and_is_measured() {
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     let (player, mut receiver, url) = receiver(far.path(), &[near.path()], &["--once"]);
     let args = ["media", "send", &url, "--from", "0", "--latency", "200ms", "--rate-http", "0"];
     let args = [&args[..], &["--protocol", "tfrc"]].concat();
@@ -119,7 +120,8 @@ fn what_a_program_sends_comes_out_in_order_and_is_measured() {
 
 #[test]
 fn a_second_sender_waits_until_the_first_is_gone() {
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let both = [near.path(), other.path()];
     let (_player, _receiver, url) = receiver(far.path(), &both, &[]);
@@ -137,7 +139,8 @@ fn a_second_sender_waits_until_the_first_is_gone() {
 /// A receiver behind a NAT connects; the sender reports its rates nevertheless.
 #[test]
 fn a_receiver_that_connects_plays_what_the_sender_is_given() {
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     std::fs::write(near.path().join("viewers"), run(far.path(), &["key"]).stdout).unwrap();
     let args = ["media", "send", "--listen", "127.0.0.1:0", "--clients", "viewers"];
     let args = [&args[..], &["--from", "0", "--latency", "200ms"]].concat();

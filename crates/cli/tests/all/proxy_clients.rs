@@ -25,7 +25,8 @@ fn proxies(ports: &[u16]) -> Proxies {
     let allow: Vec<_> = allow.iter().flat_map(|target| ["--allow", target]).collect();
     let (server, url) = serve(homes[0].path(), homes[1].path(), &allow);
     let near = |flag| start(homes[1].path(), &["tunnel", "connect", &url, flag, "0"], "leads to");
-    let (socks, http) = (near("--socks"), near("--http-proxy"));
+    let socks = near("--socks");
+    let http = near("--http-proxy");
     let at = |end: &Running| end.last.split(' ').next().unwrap().to_string();
     Proxies { socks: at(&socks), http: at(&http), _ends: [server, socks, http], _homes: homes }
 }

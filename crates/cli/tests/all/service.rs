@@ -259,7 +259,9 @@ fn check_format(answer: &str) {
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
-    let (mut family, mut kind, mut seen) = (String::new(), String::new(), Vec::new());
+    let mut family = String::new();
+    let mut kind = String::new();
+    let mut seen = Vec::new();
     for line in body.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             family = help.split(' ').next().unwrap().into();

@@ -38,7 +38,8 @@ fn target() -> u16 {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for tcp in listener.incoming() {
-            let (mut tcp, mut text) = (tcp.unwrap(), String::new());
+            let mut tcp = tcp.unwrap();
+            let mut text = String::new();
             tcp.read_to_string(&mut text).unwrap();
             tcp.write_all(text.to_uppercase().as_bytes()).unwrap();
         }
@@ -47,7 +48,8 @@ fn target() -> u16 {
 }
 
 fn spoken(at: &str, text: &str) -> std::io::Result<String> {
-    let (mut tcp, mut answer) = (TcpStream::connect(at)?, String::new());
+    let mut tcp = TcpStream::connect(at)?;
+    let mut answer = String::new();
     tcp.write_all(text.as_bytes())?;
     tcp.shutdown(Shutdown::Write)?;
     tcp.read_to_string(&mut answer)?;
@@ -56,7 +58,8 @@ fn spoken(at: &str, text: &str) -> std::io::Result<String> {
 
 #[test]
 fn a_port_leads_through_the_tunnel_to_its_target() {
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     let port = target();
     let allow = format!("127.0.0.1:{port}");
     let log = ["--allow", &allow, "--log", "log"];
@@ -74,7 +77,8 @@ fn a_port_leads_through_the_tunnel_to_its_target() {
 
 #[test]
 fn what_is_not_allowed_is_reset_and_named() {
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     let (_server, url) = serve(far.path(), near.path(), &["--allow", "*:*"]);
     let port = target();
     let forward = format!("0:localhost:{port}");
@@ -138,7 +142,8 @@ fn a_port_in_use_is_one_line() {
 
 #[test]
 fn socks_and_datagrams_pass_and_the_port_says_so() {
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     let port = target();
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let allow = [format!("127.0.0.1:{port}"), udp.local_addr().unwrap().to_string()];

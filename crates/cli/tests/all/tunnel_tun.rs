@@ -217,7 +217,8 @@ fn packets_pass_both_ways_and_nothing_else_is_touched() {
 #[test]
 fn each_client_has_its_own_address_and_reaches_what_is_allowed() {
     let Some(net) = net() else { return };
-    let (first, second) = (net.near(), net.near());
+    let first = net.near();
+    let second = net.near();
     let server = net.serve(&net.clients(&["one", "two"]), "0", &["10.77.0.1:*"]);
     let _one = net.connect("one", &first, &server, &["--route", "10.77.0.0/24"]);
     let _two = net.connect("two", &second, &server, &[]);
@@ -324,7 +325,8 @@ fn packets_pass_over_tcp() {
     std::thread::spawn(move || {
         namespace.join().unwrap();
         for tcp in listener.incoming() {
-            let (from, to) = (tcp.unwrap(), TcpStream::connect(inside).unwrap());
+            let from = tcp.unwrap();
+            let to = TcpStream::connect(inside).unwrap();
             for (mut from, mut to) in
                 [(from.try_clone().unwrap(), to.try_clone().unwrap()), (to, from)]
             {

@@ -88,7 +88,8 @@ impl Forwarding {
 
 /// The file of a namespace, locked while it is open.
 fn locked(inode: u64) -> Result<File, Error> {
-    let (folder, name) = (RuntimeFolder::own()?, note(inode));
+    let folder = RuntimeFolder::own()?;
+    let name = note(inode);
     let cannot = |e: &std::io::Error| {
         Error::system(format_args!("cannot write {}", folder.path(&name).display()), e)
     };
@@ -105,7 +106,8 @@ fn locked(inode: u64) -> Result<File, Error> {
 
 /// Turns off the settings that were off before, unless a living run needs them.
 fn restore(inode: u64) -> Result<(), Error> {
-    let (folder, file) = (RuntimeFolder::own()?, locked(inode)?);
+    let folder = RuntimeFolder::own()?;
+    let file = locked(inode)?;
     if live_notes()?.contains(&note(inode)) {
         return Ok(());
     }

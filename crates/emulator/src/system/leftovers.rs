@@ -37,7 +37,9 @@ pub struct Cleaned {
 /// # Errors
 /// No directory for notes is available.
 pub fn clean() -> Result<Cleaned, Error> {
-    let (mut links, mut namespaces, mut programs) = (0, BTreeSet::new(), BTreeSet::new());
+    let mut links = 0;
+    let mut namespaces = BTreeSet::new();
+    let mut programs = BTreeSet::new();
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         let dead = slot::left()?;

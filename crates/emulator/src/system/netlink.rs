@@ -134,7 +134,8 @@ impl Netlink {
     }
 
     fn open(protocol: Option<Protocol>) -> io::Result<Netlink> {
-        let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+        let family = AddressFamily::NETLINK;
+        let kind = SocketType::RAW;
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?;
         Ok(Netlink { socket, sequence: 0 })
     }

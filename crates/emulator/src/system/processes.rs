@@ -23,7 +23,8 @@ pub fn process(id: i32) -> Option<Process> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let (threads, started) = (fields.nth(15)?, fields.nth(1)?.parse().ok()?);
+    let threads = fields.nth(15)?;
+    let started = fields.nth(1)?.parse().ok()?;
     let has_ended = state.starts_with(['Z', 'X']) && matches!(threads, "0" | "1");
     Some(Process { id, parent, started, has_ended })
 }

@@ -110,7 +110,8 @@ impl Tun {
 
     /// Frames that the kernel dropped because too many waited to be read.
     pub fn dropped(&self) -> u64 {
-        let (mut text, mut room) = (Vec::new(), [0; 4096]);
+        let mut text = Vec::new();
+        let mut room = [0; 4096];
         // A read at offset 0 makes the kernel generate the file anew.
         while let Ok(bytes) = self.counters.read_at(&mut room, text.len() as u64) {
             if bytes == 0 {

@@ -19,7 +19,8 @@ pub fn is_root() -> bool {
 pub fn become_root_of_own() -> Result<(), Error> {
     // Choose the directory while the user's own id is still visible.
     RuntimeFolder::own()?;
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let user = geteuid().as_raw();
+    let group = getegid().as_raw();
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| {
         Error::new(format!(
             "without root this needs user namespaces, which this system does not permit ({}; see the sysctls \

@@ -57,7 +57,8 @@ fn packets(frame: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn joined(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let (mut joiner, mut out) = (Joiner::new(true), Vec::new());
+    let mut joiner = Joiner::new(true);
+    let mut out = Vec::new();
     for packet in packets {
         joiner.push(packet, |f| out.push(f.to_vec()));
     }

@@ -243,7 +243,8 @@ impl BpfPrograms {
             RegisteredControl::ByMap => None,
         };
         let mapping = |e: io::Error| Error::from_kernel("mapping the programs' memory", &e);
-        let (slots, control) = (self.map("slots")?, self.map("control")?);
+        let slots = self.map("slots")?;
+        let control = self.map("control")?;
         let ring_fd = self.map("records")?.try_clone().map_err(mapping)?;
         Ok(Loaded {
             ring: Ring::map(&ring_fd, self.ring_bytes).map_err(mapping)?,

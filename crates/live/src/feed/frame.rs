@@ -239,7 +239,8 @@ fn number(out: &mut String, x: f32) {
         out.push('-');
     }
     integer(out, all / scale);
-    let (mut rest, mut left) = (all % scale, scale);
+    let mut rest = all % scale;
+    let mut left = scale;
     if rest > 0 {
         out.push('.');
     }

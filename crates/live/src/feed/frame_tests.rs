@@ -33,7 +33,8 @@ fn each_frame_has_what_is_new() {
     run.update(2000, |u| {
         u.row(0, &[f32::NAN]);
         u.packet(0, 1999, 7, PacketKind::Dropped);
-        let (title, why) = ("slower".into(), vec!["because".into()]);
+        let title = "slower".into();
+        let why = vec!["because".into()];
         u.event(FeedEvent { time_us: 2000, track: 0, mark: EventMark::Slower, title, why });
     });
     let second = read(cursor.frame(&feed));

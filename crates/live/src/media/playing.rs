@@ -224,7 +224,8 @@ mod tests {
         (run.clone(), PlayingLive::new(run, Clock::new()))
     }
     fn playing() -> PlaybackStatistics {
-        let (latency_s, rtt_s) = (0.3, 0.08);
+        let latency_s = 0.3;
+        let rtt_s = 0.08;
         PlaybackStatistics {
             latency_s,
             rtt_s,

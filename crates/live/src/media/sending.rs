@@ -235,8 +235,12 @@ mod tests {
         state.events().map(|e| (e.mark, e.title.clone(), e.why.join(" "))).collect()
     }
     fn sending() -> SendingStatistics {
-        let (told_bps, source_bps, permitted_bps) = (4e6, 3.9e6, 5e6);
-        let (connected, longest_wait_s, layers) = (true, 0.2, 3);
+        let told_bps = 4e6;
+        let source_bps = 3.9e6;
+        let permitted_bps = 5e6;
+        let connected = true;
+        let longest_wait_s = 0.2;
+        let layers = 3;
         SendingStatistics {
             connected,
             told_bps,

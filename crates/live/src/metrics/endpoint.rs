@@ -104,7 +104,8 @@ impl MetricSource for EndpointMetrics {
             let ended = lock(&self.ended);
             (ended.opened, ended.totals, ended.reasons.clone())
         };
-        let (mut open, mut modes) = (0_u64, [0_u64; MODES.len()]);
+        let mut open = 0_u64;
+        let mut modes = [0_u64; MODES.len()];
         let [mut rtt, mut queue, mut pacing, mut flight] = std::array::from_fn(|_| Spread::new());
         for observer in &observers {
             let is_there = observer.each(|_, connection| {

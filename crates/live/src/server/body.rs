@@ -56,9 +56,11 @@ impl EventStream {
             open.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        let (cursor, now) = (FeedCursor::new(wants), Instant::now());
+        let cursor = FeedCursor::new(wants);
+        let now = Instant::now();
         let next = Box::pin(sleep_until(now));
-        let (feed, open) = (feed.clone(), open.clone());
+        let feed = feed.clone();
+        let open = open.clone();
         Some(EventStream { feed, controls, links: None, cursor, next, said: now, open })
     }
 

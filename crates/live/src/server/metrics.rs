@@ -120,7 +120,8 @@ async fn accept(listener: &tokio::net::TcpListener, exporter: Rc<Exporter>) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let (exporter, place) = (exporter.clone(), openings.admit(from.ip()));
+        let exporter = exporter.clone();
+        let place = openings.admit(from.ip());
         tokio::task::spawn_local(async move {
             let service =
                 service_fn(async |request| Ok::<_, Infallible>(exporter.answer(&request)));

@@ -13,13 +13,17 @@ use std::sync::Arc;
 /// Counts datagrams and payload bytes in a capture of one end, by kind of packet (handshake or data). There is one
 /// interface, and times do not run backwards.
 pub fn captured(file: &[u8]) -> [(u64, u64); 2] {
-    let (mut out, mut interfaces, mut before) = ([(0, 0); 2], 0, 0);
+    let mut out = [(0, 0); 2];
+    let mut interfaces = 0;
+    let mut before = 0;
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut at = 0;
     while at < file.len() {
-        let (kind, length) = (word(at), word(at + 4));
+        let kind = word(at);
+        let length = word(at + 4);
         if kind == 6 {
-            let (interface, size) = (word(at + 8), word(at + 20));
+            let interface = word(at + 8);
+            let size = word(at + 20);
             let time = (word(at + 12) as u64) << 32 | word(at + 16) as u64;
             assert!(interface == 0 && time >= before, "{before} and then {time}");
             before = time;

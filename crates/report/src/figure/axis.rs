@@ -62,9 +62,11 @@ impl Scale {
     }
 
     fn log(low: f64, high: f64, exact: bool) -> Self {
-        let (low, high) = (low.log10(), high.log10());
+        let low = low.log10();
+        let high = high.log10();
         let pad = if exact { 0.0 } else { (0.04 * (high - low)).max(0.05) };
-        let (low, high) = (low - pad, high + pad);
+        let low = low - pad;
+        let high = high + pad;
         // Decades; within two decades 2 and 5 as well; and of very many only some.
         let between = if high - low < 2.2 { &[1.0, 2.0, 5.0][..] } else { &[1.0][..] };
         let every = ((high - low) / 8.0).ceil().max(1.0) as i32;

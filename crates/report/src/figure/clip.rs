@@ -26,8 +26,10 @@ pub(super) fn clip(
 }
 
 fn segment(a: Point, b: Point, low: Point, high: Point) -> Option<(Point, Point)> {
-    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
-    let (mut from, mut to) = (0.0, 1.0);
+    let dx = b.0 - a.0;
+    let dy = b.1 - a.1;
+    let mut from = 0.0;
+    let mut to = 1.0;
     let edges = [(-dx, a.0 - low.0), (dx, high.0 - a.0), (-dy, a.1 - low.1), (dy, high.1 - a.1)];
     for (step, space) in edges {
         if step == 0.0 {

@@ -53,8 +53,10 @@ pub(super) fn svg(figure: &Figure) -> String {
         root.fill(&WHITE).expect(SURE);
         legend::draw(&root, keys, (MARGIN, MARGIN / 2), width - 2 * MARGIN);
         for (place, panel) in figure.panels.iter().enumerate() {
-            let (column, row) = (place as i32 % columns, place as i32 / columns);
-            let (x, y) = (column * wide, head + row * high);
+            let column = place as i32 % columns;
+            let row = place as i32 / columns;
+            let x = column * wide;
+            let y = head + row * high;
             let area = root.clone().shrink((x * PIXEL, y * PIXEL), (wide * PIXEL, high * PIXEL));
             let keys = if common.is_some() { Vec::new() } else { legend::keys(panel, &colours) };
             draw_panel(&area, panel, &colours, &keys, (wide, high));
@@ -208,7 +210,8 @@ fn draw_series(
     x: &Scale,
     y: &Scale,
 ) {
-    let (low, high) = ((x.low, y.low), (x.high, y.high));
+    let low = (x.low, y.low);
+    let high = (x.high, y.high);
     let at = |a: f64, b: f64| Some((x.at(a)?, y.at(b)?));
     let stroke = ink.stroke_width((17 * PIXEL / 10) as u32);
     match series.look {

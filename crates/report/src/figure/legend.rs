@@ -68,7 +68,8 @@ pub(super) fn common(figure: &Figure, colours: &Colours) -> Option<Vec<LegendKey
 
 /// Position of each key, in a width in pixels, and the height of all lines.
 fn places(keys: &[LegendKey], width: i32) -> (Vec<(i32, i32)>, i32) {
-    let (mut x, mut y) = (0, 0);
+    let mut x = 0;
+    let mut y = 0;
     let mut places = Vec::new();
     for key in keys {
         let wide = 26 + key.name.chars().count() as i32 * 67 / 10 + 16;

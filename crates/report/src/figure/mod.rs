@@ -141,7 +141,8 @@ pub fn bars(title: impl Into<String>) -> Panel {
 
 impl Panel {
     fn new(kind: PanelKind, title: String) -> Self {
-        let (x, y) = (Axis::default(), Axis::default());
+        let x = Axis::default();
+        let y = Axis::default();
         Panel { kind, title, x, y, series: Vec::new(), bars: Vec::new(), marks: Vec::new() }
     }
 

@@ -221,7 +221,8 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         let look = (colour, Style::Faint);
         rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
         // Of a relay's recording.
-        let (faint, solid) = ((colour + 1, Style::Faint), (colour, Style::Solid));
+        let faint = (colour + 1, Style::Faint);
+        let solid = (colour, Style::Solid);
         rate.line(&mut times, link, "offered_bps", name("offered"), faint, units.rate.1);
         rate.line(&mut times, link, "delivered_bps", name("delivered"), solid, units.rate.1);
     }

@@ -50,7 +50,8 @@ fn protocol(name: &str, place: usize, flows: usize, seconds: f64, step: f64) -> 
     let mut random = Random(place as u64 * 7919 + 17);
     let n = (seconds / step) as usize;
     let share = 1.0 / flows as f64;
-    let (growth, cut) = (0.6 + 0.25 * place as f64, 0.5 + 0.035 * place as f64);
+    let growth = 0.6 + 0.25 * place as f64;
+    let cut = 0.5 + 0.035 * place as f64;
     let time: Vec<f64> = (1..=n).map(|i| i as f64 * step).collect();
     let mut queue = vec![0.0; n];
     let mut drops = vec![0.0; n];

@@ -143,7 +143,8 @@ fn what_a_controller_shows_has_its_unit() {
     let data = data(&page(&outcome));
     let panels = data["protocols"][0]["panels"].as_array().expect("panels");
     let panel = |title: &str| panels.iter().find(|p| p["title"] == title).expect("its panel");
-    let (rate, window) = (panel("bandwidth"), panel("loss_burst"));
+    let rate = panel("bandwidth");
+    let window = panel("loss_burst");
     assert_eq!((&rate["unit"], &rate["lines"][0]["y"][0]), (&"Mbit/s".into(), &1.25.into()));
     assert_eq!((&window["unit"], &window["lines"][0]["y"][0]), (&"packets".into(), &7.into()));
 }

@@ -212,7 +212,8 @@ fn a_step_is_answered_in_seconds() {
         }
         assert!(measure("loss_event_rate") <= measure("sender_loss_rate"));
         let table = r.series.iter().find(|t| t.kind == "group" && t.name == "main").unwrap();
-        let (theta, jain) = (table.column("theta").unwrap(), table.column("jain").unwrap());
+        let theta = table.column("theta").unwrap();
+        let jain = table.column("jain").unwrap();
         assert_eq!((theta.len(), jain.len()), (100, 100));
         // There is no other flow in the first minute.
         assert!(theta[5..60].iter().all(|t| *t == 0.0), "{theta:?}");

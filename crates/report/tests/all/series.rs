@@ -30,7 +30,9 @@ fn all_protocols() -> Outcome {
     let plan = Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap();
     let stop = AtomicBool::new(false);
     let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
-    let (command_line, link, path) = (String::new(), String::new(), String::new());
+    let command_line = String::new();
+    let link = String::new();
+    let path = String::new();
     collect(
         &plan,
         OutcomeMetadata { command: "compare", command_line, link, path, aim: Aim::Bulk },

@@ -60,8 +60,10 @@ impl KernelTcpFlow {
         let socket = from.enter(make).map_err(within)?.map_err(|e| text(e.into()))?;
         set_tcp_congestion(&socket, &congestion)
             .map_err(|e| format!("the kernel's TCP: congestion control '{congestion}': {e}"))?;
-        let (socket, near) = (Mutex::new(Some(socket)), OnceLock::new());
-        let (arrived, failed) = (Mutex::default(), Mutex::default());
+        let socket = Mutex::new(Some(socket));
+        let near = OnceLock::new();
+        let arrived = Mutex::default();
+        let failed = Mutex::default();
         Ok(KernelTcpFlow {
             group,
             start,

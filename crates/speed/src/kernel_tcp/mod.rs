@@ -64,7 +64,8 @@ impl KernelTcp<'_> {
     /// Missing rights, a congestion control that the kernel does not have, in one line.
     pub fn run(&self, stop: &AtomicBool) -> Result<Option<(RunResult, Lateness)>, String> {
         let text = |e: narrows_emulator::Error| e.to_string();
-        let (a, b) = (Namespace::create("a").map_err(text)?, Namespace::create("b").map_err(text)?);
+        let a = Namespace::create("a").map_err(text)?;
+        let b = Namespace::create("b").map_err(text)?;
         for end in [&a, &b] {
             // Each connection finds out for itself.
             let path = "/proc/sys/net/ipv4/tcp_no_metrics_save";
@@ -105,7 +106,8 @@ impl KernelTcp<'_> {
         [a, b]: [&Namespace; 2],
     ) -> Result<Vec<KernelTcpFlow>, String> {
         let address = |end: &narrows_emulator::LinkEnd| end.addresses.first().copied();
-        let (a, b) = ((a, address(link.a())), (b, address(link.b())));
+        let a = (a, address(link.a()));
+        let b = (b, address(link.b()));
         let mut flows = Vec::new();
         for (group, spec) in self.network.groups.iter().enumerate() {
             for flow in &spec.flows {

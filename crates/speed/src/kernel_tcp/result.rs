@@ -107,7 +107,8 @@ impl KernelTcp<'_> {
     fn capacity_bits(&self, at: usize) -> f64 {
         let NetworkSpec { measure_from, end, .. } = *self.network;
         let mut rate = self.network.links[at].config.rate;
-        let (mut from, mut bits) = (measure_from, 0.0);
+        let mut from = measure_from;
+        let mut bits = 0.0;
         let changes = self.network.changes.iter().filter(|c| c.1 == at);
         for (when, _, change) in changes {
             let narrows_link::LinkChange::Rate(next) = change else { continue };

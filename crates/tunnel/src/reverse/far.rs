@@ -49,7 +49,8 @@ pub(crate) async fn listen(
     let Ok(address) = request.host.parse::<IpAddr>() else {
         return refuse(&mut send, Refusal::BadRequest).await;
     };
-    let (at, mut changes) = (SocketAddr::new(address, request.port), peer.shared.changes());
+    let at = SocketAddr::new(address, request.port);
+    let mut changes = peer.shared.changes();
     let permissions = peer.shared.permissions();
     if !permissions.reverse.permits(at, &peer.key) {
         peer.log_refusal(&what, Refusal::NoReverse);

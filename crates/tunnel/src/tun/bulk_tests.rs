@@ -122,9 +122,12 @@ fn run(path: Path, seconds: u64) -> Got {
     let mut datagrams: BTreeMap<(Time, u64), (usize, Vec<u8>)> = BTreeMap::new();
     let mut acks: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
     let mut carried: Vec<Packet> = Vec::new();
-    let (mut free, mut next_echo, mut timer) = (begin, begin + EVERY, Time::NEVER);
+    let mut free = begin;
+    let mut next_echo = begin + EVERY;
+    let mut timer = Time::NEVER;
     let mut wait = Time::NEVER;
-    let (mut delivered, mut echoes) = (0, Vec::new());
+    let mut delivered = 0;
+    let mut echoes = Vec::new();
     let mut now = begin;
     let mut opened = false;
     let mut turns = 0u64;
@@ -271,7 +274,8 @@ fn ip(port: u16, what: u64, size: usize) -> Vec<u8> {
 #[test]
 fn the_link_stays_full_and_an_echo_beside_a_bulk_flow_is_short() {
     for (mbps, delay) in [(10, 20), (100, 10)] {
-        let (delay, ms) = (Duration::from_millis(delay), Duration::from_millis);
+        let delay = Duration::from_millis(delay);
+        let ms = Duration::from_millis;
         let buffer = 125 * mbps * 100;
         // The actual interval, and that of a busy machine.
         for late in [ms(1), ms(12)] {

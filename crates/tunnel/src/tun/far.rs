@@ -115,7 +115,8 @@ impl FarTun {
         }
         let given = RwLock::new(addresses(&known, &permissions.clients));
         let judge = Arc::new(Judge::new(permissions.targets.clone()));
-        let (device, seats) = (Arc::new(device), Mutex::default());
+        let device = Arc::new(device);
+        let seats = Mutex::default();
         Ok(FarTun { device, networks: known, given, judge, seats })
     }
 
@@ -179,7 +180,8 @@ impl FarTun {
         tell: Box<dyn Fn(&str) + Send + Sync>,
         over: impl Future<Output = ()>,
     ) -> (Option<String>, bool) {
-        let (own, judge) = (given.clone(), self.judge.clone());
+        let own = given.clone();
+        let judge = self.judge.clone();
         let judge = move |packet: &IpPacket| {
             if !own.is_near(packet.source) {
                 Err(DropReason::Source)

@@ -152,7 +152,9 @@ impl NearTun {
         let others: Vec<IpAddr> =
             tunnel.dial.fixed_addresses().iter().map(SocketAddr::ip).collect();
         self.set(&given, link.server(), &others)?;
-        let (own, routes, device) = (given.clone(), self.routes.clone(), self.device.clone());
+        let own = given.clone();
+        let routes = self.routes.clone();
+        let device = self.device.clone();
         let judge = move |packet: &IpPacket| {
             let from = packet.source;
             let is_expected = own.is_far(from) || routes.iter().any(|route| route.contains(&from));

@@ -130,7 +130,10 @@ mod tests {
     /// Returns the longest wait of each in the second half, the number of received packets, and that of marked ones.
     fn run(ecn: u8) -> (u64, u64, u64, u64) {
         let mut queue = PacketQueue::new(Duration::from_millis(50)).unwrap();
-        let (mut bulk, mut sparse, mut came, mut marked) = (0, 0, 0, 0);
+        let mut bulk = 0;
+        let mut sparse = 0;
+        let mut came = 0;
+        let mut marked = 0;
         for ms in 0..20_000 {
             push(&mut queue, ms, &sent(1, ms, ecn));
             if ms % 10 == 0 {
