@@ -65,7 +65,7 @@ pub const MAX_TERM: f64 = 1.5;
 /// lower.
 pub const EMPTY_TERM: f64 = 0.25;
 /// Least difference of the packets of two rounds that is compared, as a natural logarithm; twice the standard error of
-/// a rate.
+/// a difference of two rates.
 pub const MIN_CHANGE: f64 = 0.1;
 
 /// Part of the window that a back-off leaves (RFC 9438).

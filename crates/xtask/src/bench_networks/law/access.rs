@@ -21,7 +21,7 @@ const LONGER: f64 = 2.0;
 /// Seconds between two handovers of Starlink.
 const STARLINK_STEP_S: f64 = 15.0;
 
-/// A type of access.
+/// Ranges from which a network of this type is drawn.
 struct AccessType {
     name: &'static str,
     weight: f64,
