@@ -161,7 +161,7 @@ impl Draft {
             }
             x if x < 0.5 => {
                 self.classes.push("single losses");
-                format!("{p:.5}")
+                format!("{:.3}%", 100.0 * p)
             }
             x if x < 0.75 => {
                 self.classes.push("bursts in packets");
@@ -192,7 +192,7 @@ impl Draft {
         }
         if random.chance(0.15) {
             let (p, by) = (log_uniform(random, REORDERED), log_uniform(random, REORDER_RTT));
-            let _ = write!(self.text, ",reorder={p:.4}/{}", time(by * rtt));
+            let _ = write!(self.text, ",reorder={:.2}%/{}", 100.0 * p, time(by * rtt));
             self.classes.push("reordering");
         }
         if random.chance(0.25) {
