@@ -57,7 +57,7 @@ fn a_registered_controller_is_known_everywhere() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("did you mean 'gentle'?"), "{}", text(&refused.stderr));
     // Over real sockets as well.
-    let speed = run(&["speed", "--protocol", "rrtp+gentle", "--bytes", "1MB", "--json"]);
+    let speed = run(&["speed", "--protocol", "rrtp+gentle", "--duration", "1MB", "--json"]);
     assert!(speed.contains("\"protocol\":\"rrtp+gentle\",\"bytes\":1000000"), "{speed}");
 }
 
