@@ -53,9 +53,11 @@ impl ComparisonPage {
              |---|---|---|---|---|---|---|---|---|---|\n",
             path.path,
         );
-        let plans: Vec<Plan> = (rows.iter())
-            .map(|r| plan(folder, &file, &[("link.bottleneck.loss", &r.p)]))
-            .collect::<Result<_, _>>()?;
+        let plan_of = |p: &str| {
+            let share: f64 = p.parse().map_err(|e| format!("reference.json: p '{p}': {e}"))?;
+            plan(folder, &file, &[("link.bottleneck.loss", &format!("{}%", 100.0 * share))])
+        };
+        let plans: Vec<Plan> = rows.iter().map(|r| plan_of(&r.p)).collect::<Result<_, _>>()?;
         // Every row has as many seeds as its plan; runs without loss are deterministic.
         let seeds = |i: usize| if rows[i].p == "0" { 1 } else { plans[i].scenario.seeds as usize };
         let tasks: Vec<(usize, u64)> =
