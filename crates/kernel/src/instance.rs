@@ -89,6 +89,12 @@ impl Instance {
         instance
     }
 
+    /// Whether [`Instance::all`] lists every one: their files are readable by root alone.
+    #[must_use]
+    pub fn sees_all() -> bool {
+        geteuid().is_root()
+    }
+
     /// All instances, by name.
     pub fn all() -> Vec<Instance> {
         let files = std::fs::read_dir(FOLDER).into_iter().flatten().flatten();

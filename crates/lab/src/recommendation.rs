@@ -134,10 +134,10 @@ struct FairChoice<'a> {
 }
 
 impl FairChoice<'_> {
-    /// `Not recommended, since beside one CUBIC flow they keep less than 80% of an equal share: vegas (11%).`
+    /// `Not recommended, since they keep less than 80% of an equal share beside one CUBIC flow: vegas (11.4%).`
     fn starved_sentence(&self) -> Option<String> {
         let names: Vec<String> = (self.starved.iter())
-            .map(|(r, share)| format!("{} ({})", r.protocol, percent(*share)))
+            .map(|(r, share)| format!("{} ({:.1}%)", r.protocol, 100.0 * share))
             .collect();
         (!names.is_empty()).then(|| {
             format!(

@@ -302,6 +302,9 @@ pub fn guard(a: &KernelGuard) -> Result<(), Failure> {
 /// `narrows kernel unload`.
 pub fn unload(a: &KernelUnload) -> Result<(), Failure> {
     let all = Instance::all();
+    if all.is_empty() {
+        nothing_loaded(a.names.is_empty())?;
+    }
     let wanted: Vec<&Instance> = if a.names.is_empty() {
         all.iter().collect()
     } else {
@@ -315,9 +318,6 @@ pub fn unload(a: &KernelUnload) -> Result<(), Failure> {
         };
         a.names.iter().map(find).collect::<Result<_, _>>()?
     };
-    if wanted.is_empty() {
-        note("nothing is loaded");
-    }
     wanted.into_iter().try_for_each(|i| Ok(i.unload()?))
 }
 
@@ -340,13 +340,25 @@ pub fn status(a: &KernelStatus) -> Result<(), Failure> {
             }
         }
     }
+    if all.is_empty() {
+        nothing_loaded(!a.json)?;
+    }
     if a.json {
         return print_json(&Value::Array(values));
     }
-    if all.is_empty() {
+    print(&text)
+}
+
+/// Says that nothing is loaded, if it is to be said. Fails for a user who does not see what is loaded.
+fn nothing_loaded(say: bool) -> Result<(), Failure> {
+    if !Instance::sees_all() {
+        let line = "only root sees what is loaded: run it as root (sudo)";
+        return Err(Failure::Outside(line.into()));
+    }
+    if say {
         note("nothing is loaded");
     }
-    print(&text)
+    Ok(())
 }
 
 fn word(mode: DecidedBy) -> &'static str {

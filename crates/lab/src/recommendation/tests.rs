@@ -153,7 +153,7 @@ fn linux_controllers_that_starve_are_not_recommended() {
         "{text}"
     );
     assert!(
-        text.contains("less than 80% of an equal share beside one CUBIC flow: vegas (11%)."),
+        text.contains("less than 80% of an equal share beside one CUBIC flow: vegas (11.0%)."),
         "{text}"
     );
     // If all starve, the default remains.
