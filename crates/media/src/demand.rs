@@ -81,7 +81,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// A flow whose encoder sends at most at `most`, over a link with this rate, if the user gave it.
+    /// The demand of an encoder with the maximum rate `most`. `link` is the link's rate, if the user gave it.
     pub fn new(most: Rate, link: Option<Rate>) -> Demand {
         Demand {
             most: most.as_bps() as f64,
@@ -142,9 +142,9 @@ impl Demand {
     fn refuted(&mut self, now: Time, known: &DemandInputs) -> Option<Rate> {
         let (at, before) = self.trial?;
         let since = now.since(at);
-        let lost = known.packets.lost - before.lost;
-        let known_outcomes =
-            (known.packets.sent - before.sent).saturating_sub(known.packets.flight);
+        let lost = known.packets.lost.saturating_sub(before.lost);
+        let sent = known.packets.sent.saturating_sub(before.sent);
+        let known_outcomes = sent.saturating_sub(known.packets.flight);
         if since > known.srtt.saturating_mul(TRIAL) {
             self.trial = None;
         }

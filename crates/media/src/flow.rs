@@ -444,7 +444,8 @@ fn split_line(length: usize, room: usize) -> String {
 
 impl<C: MessageConnection> MediaFlow<'_, C> {
     fn layer_line(&self, change: LayerChange) -> String {
-        let (quality, all) = (self.sender.quality(), self.layers);
+        let quality = self.sender.quality();
+        let all = self.layers;
         let what = match change {
             LayerChange::Added => "added",
             LayerChange::Dropped => "dropped",

@@ -171,7 +171,9 @@ fn empty_comments(text: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.starts_with("#[")).collect();
     let faults: Vec<&str> = (1..lines.len().saturating_sub(1))
         .filter(|i| {
-            let (before, doc, below) = (lines[i - 1], lines[*i], lines[i + 1]);
+            let before = lines[i - 1];
+            let doc = lines[*i];
+            let below = lines[i + 1];
             let begins = doc.starts_with("/// ") && !before.starts_with("///");
             begins && (doc.starts_with("/// …") || !below.starts_with("//") && repeats(doc, below))
         })

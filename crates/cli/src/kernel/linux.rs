@@ -303,7 +303,7 @@ pub fn guard(a: &KernelGuard) -> Result<(), Failure> {
 pub fn unload(a: &KernelUnload) -> Result<(), Failure> {
     let all = Instance::all();
     if all.is_empty() {
-        nothing_loaded(a.names.is_empty())?;
+        report_empty_list(a.names.is_empty())?;
     }
     let wanted: Vec<&Instance> = if a.names.is_empty() {
         all.iter().collect()
@@ -341,7 +341,7 @@ pub fn status(a: &KernelStatus) -> Result<(), Failure> {
         }
     }
     if all.is_empty() {
-        nothing_loaded(!a.json)?;
+        report_empty_list(!a.json)?;
     }
     if a.json {
         return print_json(&Value::Array(values));
@@ -349,13 +349,13 @@ pub fn status(a: &KernelStatus) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Says that nothing is loaded, if it is to be said. Fails for a user who does not see what is loaded.
-fn nothing_loaded(say: bool) -> Result<(), Failure> {
+/// Reports an empty list, with a note if `noted`. An error without root, which alone can read the list.
+fn report_empty_list(noted: bool) -> Result<(), Failure> {
     if !Instance::sees_all() {
         let line = "only root sees what is loaded: run it as root (sudo)";
         return Err(Failure::Outside(line.into()));
     }
-    if say {
+    if noted {
         note("nothing is loaded");
     }
     Ok(())

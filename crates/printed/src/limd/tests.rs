@@ -45,8 +45,15 @@ fn paired(apart: u64, second: u64) -> f64 {
     let mut c = build_lasthop(&Settings::defaults(&[]), &Environment::default());
     assert_eq!(c.send_limits().cwnd, 2.0);
     for (seq, sent, now) in [(0, at(0), at(100)), (1, at(apart), at(second))] {
-        let (bytes, lost, marked, radio) = (1000, false, false, false);
-        c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
+        c.on_packet_outcome(&PacketOutcome {
+            now,
+            seq,
+            sent,
+            bytes: 1000,
+            lost: false,
+            marked: false,
+            radio: false,
+        });
         c.on_ack(&report(now, Feedback::default(), now.since(sent)));
     }
     rate(&*c)
@@ -117,8 +124,15 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
 fn packets_a_round_trip_apart_set_no_rate() {
     let mut c = build_lasthop(&Settings::defaults(&[]), &Environment::default());
     for (seq, sent, now) in [(1, at(0), at(108)), (2, at(108), at(216)), (3, at(216), at(324))] {
-        let (bytes, lost, marked, radio) = (1000, false, false, false);
-        c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
+        c.on_packet_outcome(&PacketOutcome {
+            now,
+            seq,
+            sent,
+            bytes: 1000,
+            lost: false,
+            marked: false,
+            radio: false,
+        });
         c.on_ack(&report(now, Feedback::default(), now.since(sent)));
     }
     assert!(c.send_limits().pacing_rate.is_none_or(|rate| rate.as_bps() > 100_000));

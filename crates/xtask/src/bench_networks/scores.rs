@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Figures by item, then by protocol.
 pub type Results = BTreeMap<String, BTreeMap<String, Figures>>;
 
-/// In a mix: in place of the protocol under test. Who does no more harm than it, and gets no less, passes.
+/// Replaces the protocol under test in a mix. A protocol passes if it does no more harm and gets no less.
 pub const MIX_RIVAL: &str = "cubic";
 /// With which transfers are compared.
 pub const TRANSFER_RIVALS: [&str; 2] = ["cubic", "rrtp+bbr"];
