@@ -60,7 +60,7 @@ def test_constants_are_those_of_the_page():
     for names, values in rows:
         numbers = [float(Fraction(value)) for value in values.split(", ")]
         given.update(zip(names.split(", "), numbers, strict=True))
-    source = (ROOT / "crates/congestion/src/rrtp/constants.rs").read_text(encoding="utf-8")
+    source = (ROOT / "core/congestion/src/rrtp/constants.rs").read_text(encoding="utf-8")
     own = re.findall(r"const ([A-Z_]+): \w+ = ([0-9.]+);", source)
     assert given == {name: float(value) for name, value in own}
     assert given == {name: getattr(example, name) for name in given}

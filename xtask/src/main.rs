@@ -1,0 +1,189 @@
+//! Developer commands, run as `cargo xtask COMMAND`.
+
+#[cfg(feature = "measure")]
+mod all_cores;
+#[cfg(feature = "measure")]
+mod bench_networks;
+#[cfg(feature = "measure")]
+mod bench_transport;
+mod bpf;
+mod command;
+mod crate_order;
+mod deny;
+#[cfg(feature = "validate")]
+mod findings;
+mod flags;
+mod fuzz;
+mod members;
+mod package;
+mod packages;
+mod python;
+#[cfg(feature = "measure")]
+mod real;
+#[cfg(feature = "measure")]
+mod section;
+#[cfg(feature = "measure")]
+mod sim_vs_real;
+mod sources;
+mod test;
+#[cfg(feature = "validate")]
+mod validate;
+
+use command::{cargo, cargo_command, run};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test             all tests: unit, property, integration, documentation, and those of the Python package
+  test --quick     only the unit and property tests of the libraries
+  test python      only those of the Python package: pytest, mypy, ruff, and the reference of its names
+  check            format, lint, documentation, order of crates and files, prose, dependencies, packages,
+                   validation up to date, and the shipped eBPF programs if clang-14 is installed
+  package          what users install, in target/package: static binary, deb, rpm, wheel, sources, checksums
+                   (--try: install, use and remove each, as root; --debug: pack the development build)
+  validate [ID…]   run the experiments and write docs/validation.md and their pages
+                   (--check: fail if anything written would differ; runs what has changed and a part that
+                   the commit selects, with --all everything)
+  bench networks   scores of controllers on networks drawn at random, in simulation
+                   (--set dev|check or --seed N; --only PART,…; --protocols A,B; --traces DIR; --quick;
+                   --light; --each; --json FILE; --before FILE: paired differences from such a file;
+                   --without A,B and --scale NAME=F,F: rrtp without mechanisms, or with other constants;
+                   --write: the tables of the docs)
+  bench transport  rrtp beside quinn and Hysteria 2 over loopback and through the relay, in real time;
+                   writes its sections of docs/benchmarks.md
+  sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md
+  fuzz [SECONDS]   fuzz every target for so long (60), under libFuzzer or with inputs made of fuzz/seeds
+                   (--seed N, --mutational, --target NAME)
+  faults           fault schedules between whole endpoints, in a release build
+                   (--schedules N: 10000 by default; --seed N: only that one, step by step)
+  bpf, deny        what check compares: compile the eBPF programs; check licences and advisories
+
+bench transport and sim-vs-real: --links A,B, --protocols A,B, --runs N (seeds, 3), --budget RATE (of links at
+once, 45Mbit/s), --shorter F (durations times F), --resume (continue a killed measurement), --again (measure the
+chosen again, keep the other rows), --any-commit (keep rows of other commits)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((c, rest)) => (c.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let result = match command {
+        "test" if rest == ["python"] => python::test(),
+        "test" if rest == ["--quick"] => test::quick(),
+        "test" if rest.is_empty() => test::all(),
+        "test" => {
+            Err(format!("test takes no argument, --quick or python, and not '{}'", rest.join(" ")))
+        }
+        "check" => check(),
+        "bpf" => bpf::make(),
+        "package" => package::package(rest),
+        "deny" => deny::check(),
+        "validate" => validate(rest),
+        "sim-vs-real" | "bench" => measure(&args),
+        "faults" => faults(rest),
+        "fuzz" => fuzz::run(rest),
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command '{other}'\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(line) => {
+            eprintln!("xtask: {line}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures in a release build.
+#[cfg(feature = "measure")]
+fn measure(args: &[String]) -> Result<(), String> {
+    if cfg!(debug_assertions) {
+        return in_release(&[], args);
+    }
+    let words: Vec<&str> = args.iter().take(2).map(String::as_str).collect();
+    match words[..] {
+        ["bench", "networks"] => bench_networks::run(&args[2..]),
+        ["bench", "transport"] => bench_transport::run(&args[2..]),
+        ["sim-vs-real", ..] => sim_vs_real::run(&args[1..]),
+        _ => Err(format!("bench networks or bench transport\n\n{HELP}")),
+    }
+}
+
+#[cfg(not(feature = "measure"))]
+fn measure(args: &[String]) -> Result<(), String> {
+    in_release(&[], args)
+}
+
+/// Thousands of simulations: not in a debug build.
+fn validate(rest: &[String]) -> Result<(), String> {
+    #[cfg(feature = "validate")]
+    if !cfg!(debug_assertions) {
+        return validate::run(rest);
+    }
+    let args: Vec<String> = ["validate".to_string()].into_iter().chain(rest.to_vec()).collect();
+    in_release(&["--no-default-features", "--features", "validate"], &args)
+}
+
+/// Runs a command of xtask in a release build with these features.
+fn in_release(features: &[&str], args: &[String]) -> Result<(), String> {
+    let mut all = vec!["run", "--quiet", "--release", "--package", "xtask"];
+    all.extend(features);
+    all.push("--");
+    all.extend(args.iter().map(String::as_str));
+    let status = cargo_command(&all).status();
+    match status.map_err(|e| format!("cargo could not be started: {e}"))?.code() {
+        Some(0) => Ok(()),
+        // The command has said why.
+        code => std::process::exit(code.unwrap_or(1)),
+    }
+}
+
+fn check() -> Result<(), String> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    run(
+        cargo_command(&["doc", "--workspace", "--no-deps", "--locked"])
+            .args(["--features", "narrows-cli/full"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+        "cargo doc --workspace --no-deps (warnings are errors)",
+    )?;
+    fuzz::check_lock()?;
+    bpf::check()?;
+    crate_order::check(".".as_ref())?;
+    sources::check(".".as_ref())?;
+    packages::check_counts()?;
+    packages::check_packaging()?;
+    deny::check_changed()?;
+    validate(&["--check".into()])
+}
+
+/// Runs the schedules of `core/transport/tests/faults`.
+fn faults(rest: &[String]) -> Result<(), String> {
+    let (variable, number) = match rest {
+        [] => ("NARROWS_SCHEDULES", "10000"),
+        [flag, number] if flag == "--schedules" => ("NARROWS_SCHEDULES", number.as_str()),
+        [flag, number] if flag == "--seed" => ("NARROWS_SCHEDULE", number.as_str()),
+        _ => return Err("faults takes --schedules N or --seed N".into()),
+    };
+    number.parse::<u64>().map_err(|_| format!("'{number}' is not a number"))?;
+    let args = [
+        "test",
+        "--release",
+        "--package",
+        "narrows-transport",
+        "--test",
+        "faults",
+        "--",
+        "--nocapture",
+    ];
+    run(
+        cargo_command(&args).env(variable, number).env("RUST_BACKTRACE", "0"),
+        &format!("{variable}={number} cargo {}", args.join(" ")),
+    )
+}
