@@ -4,34 +4,32 @@ use narrows_lab::parallel::parallel;
 use std::collections::BTreeMap;
 
 /// A simulation of a case.
-pub struct SeedRun<P> {
+pub struct SeedRun {
     /// Index of the case.
     pub case: usize,
-    /// Label of its figures: a protocol or a variant.
-    pub label: String,
+    pub protocol: String,
     pub seed: u64,
     /// Packets, about.
     pub cost: f64,
-    pub plan: P,
 }
 
-/// Results by seed, for each case and label.
+/// Results by seed, for each case and protocol.
 pub type BySeed<R> = BTreeMap<(usize, String), BTreeMap<u64, R>>;
 
 /// Runs simulations on `jobs` threads, the longest first, so that no core is left with one at the end.
 ///
 /// # Errors
 /// Those of `work`.
-pub fn simulate<P: Sync, R: Send>(
-    runs: &mut [SeedRun<P>],
+pub fn simulate<R: Send>(
+    runs: &mut [SeedRun],
     jobs: usize,
-    work: impl Fn(&SeedRun<P>) -> Result<R, String> + Sync,
+    work: impl Fn(&SeedRun) -> Result<R, String> + Sync,
 ) -> Result<BySeed<R>, String> {
     runs.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     let mut all = BySeed::new();
     let results = parallel(runs.len(), jobs, |i| work(&runs[i]))?;
     for (run, result) in runs.iter().zip(results) {
-        all.entry((run.case, run.label.clone())).or_default().insert(run.seed, result);
+        all.entry((run.case, run.protocol.clone())).or_default().insert(run.seed, result);
     }
     Ok(all)
 }

@@ -1,28 +1,24 @@
 //! `cargo xtask bench networks`: controllers on networks that are drawn at random, in simulation.
 
-mod ablation;
-mod built;
 mod item;
 mod law;
 mod measure;
-mod mechanisms;
 mod page;
 mod scores;
 mod statistics;
-mod variants;
 
 use crate::all_cores::{self, SeedRun};
 use crate::flags::Flags;
-use crate::section::{self, keep, read};
+use crate::section::{keep, read};
 use item::{BenchNetwork, BenchPart};
 use scores::{MIX_RIVAL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::path::{Path, PathBuf};
-use variants::MeasuredVariant;
 
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|access|mixes|transfers|traces|named (several: A,B), \
-                     --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE, \
-                     --without A,B|A+B|all, --scale CONSTANT|all|random=F,F, --draws N, --write";
+                     --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE";
 
+/// The protocol by whose work `--light` leaves networks out.
+const REFERENCE: &str = "rrtp";
 /// Numbers of networks, networks by access type, mixes and networks for transfers; `--quick` uses the first of them.
 const FULL: [usize; 4] = [600, 300, 240, 100];
 const QUICK: [usize; 4] = [200, 100, 100, 40];
@@ -39,9 +35,6 @@ struct Options {
     jobs: usize,
     json: Option<String>,
     before: Option<String>,
-    /// Whether the tables of variants go into the pages.
-    write: bool,
-    variants: Vec<MeasuredVariant>,
 }
 
 impl Options {
@@ -57,10 +50,7 @@ impl Options {
             jobs: all_cores::count(),
             json: None,
             before: None,
-            write: false,
-            variants: Vec::new(),
         };
-        let (mut scales, mut draws) = (Vec::new(), 8);
         let mut flags = Flags::new(args);
         while let Some(flag) = flags.advance() {
             match flag {
@@ -80,20 +70,11 @@ impl Options {
                 "--traces" => options.traces = Some(flags.value()?.into()),
                 "--quick" => options.quick = true,
                 "--light" => options.light = true,
-                "--write" => options.write = true,
-                "--without" => {
-                    options.variants.extend(MeasuredVariant::without_each(flags.value()?)?)
-                }
-                "--scale" => scales.push(flags.value()?),
-                "--draws" => draws = flags.number(1..=1 << 40)?,
                 "--each" => options.each = true,
                 "--json" => options.json = Some(flags.value()?.into()),
                 "--before" => options.before = Some(flags.value()?.into()),
                 _ => return flags.unknown(KNOWN),
             }
-        }
-        for scale in scales {
-            options.variants.extend(MeasuredVariant::scaled(scale, draws, options.seed)?);
         }
         if options.protocols.is_empty() {
             let all = "rrtp,rrtp+bbr,cubic,bbr3,copa";
@@ -127,7 +108,7 @@ impl Options {
 fn without_longest(items: Vec<BenchNetwork>) -> Result<Vec<BenchNetwork>, String> {
     let mut work = Vec::new();
     for item in items {
-        work.push((item.plan(ablation::REFERENCE)?.work(), item));
+        work.push((item.plan(REFERENCE)?.work(), item));
     }
     let most = |part: BenchPart| {
         let of_part = work.iter().filter(|w| w.1.part == part).map(|w| w.0);
@@ -183,23 +164,10 @@ fn recorded(folder: &Path) -> Result<Vec<BenchNetwork>, String> {
 /// # Errors
 /// An unknown flag or protocol, a trace that does not parse, a file that cannot be read or written.
 pub fn run(args: &[String]) -> Result<(), String> {
-    if args == ["--without", "list"] {
-        for m in mechanisms::MECHANISMS {
-            println!("{:<22} {}", m.name, m.does);
-        }
-        return Ok(());
-    }
     let options = Options::read(args).map_err(|e| format!("bench networks: {e}"))?;
-    if !built::LIST.is_empty() {
-        built::install()?;
-        return measure_variants(&options.items()?, &options);
-    }
-    if !options.variants.is_empty() {
-        return compare_variants(args, &options);
-    }
     let before = options.before.as_deref().map(read::<Results>).transpose()?;
     let items = options.items()?;
-    let results = simulate(&mut works(&items, &options.protocols, true)?, &items, options.jobs)?;
+    let results = simulate(&mut works(&items, &options.protocols)?, &items, options.jobs)?;
     if options.each {
         print!("{}", page::each(&items, &results, &options.protocols));
     }
@@ -210,92 +178,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A simulation of an item, by the name of its protocol.
-type NetworkRun = SeedRun<String>;
-
-/// Tables of variants beside rrtp. Figures that the file of `--json` has are not measured again.
-fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let root = root.canonicalize().map_err(|e| format!("{}: {e}", root.display()))?;
-    let folder = root.join("target/measure");
-    let passing = folder.with_extension("json");
-    let file = options.json.clone().unwrap_or_else(|| {
-        // One of an earlier command, if any, may be of other sources.
-        let _ = std::fs::remove_file(&passing);
-        passing.to_string_lossy().into_owned()
-    });
-    let items = options.items()?;
-    let known = if Path::new(&file).exists() { read(&file)? } else { Results::new() };
-    let has = |label: &str| {
-        items.iter().all(|i| known.get(&i.key()).is_some_and(|r| r.contains_key(label)))
-    };
-    let mut missing: Vec<MeasuredVariant> =
-        options.variants.iter().filter(|v| !has(&v.label)).cloned().collect();
-    if !missing.is_empty() {
-        missing.insert(0, MeasuredVariant::unchanged());
-        variants::write(&missing, &folder)?;
-        // The controllers take little of a simulation's time, but their compilation most of the build's.
-        let quickly = "profile.release.package.xtask.opt-level=1";
-        let build = ["run", "--quiet", "--release", "--config", quickly, "--package", "xtask"];
-        let what = ["--features", "variants", "--", "bench", "networks"];
-        let mut command = crate::command::cargo_command(&build);
-        command.args(what).args(args).args(["--json", &file]);
-        command.env("NARROWS_VARIANTS", folder);
-        let shown = format!("cargo {}, with {} variants", build.join(" "), missing.len());
-        crate::command::run(&mut command, &shown)?;
-    }
-    let results: Results = read(&file)?;
-    let mechanisms = ablation::mechanisms(&items, &results);
-    let constants = ablation::constants(&items, &results);
-    print!("{mechanisms}{constants}");
-    if options.write {
-        let line = |table: &str| format!("{}\n", table.trim_end());
-        section::write("docs/benchmarks.md", "ablation", &line(&mechanisms))?;
-        section::write("docs/rrtp-congestion-control.md", "constants", &line(&constants))?;
-    }
-    Ok(())
-}
-
-/// In the measuring build: simulates rrtp and each variant, and writes the file of `--json` after each of them.
-fn measure_variants(items: &[BenchNetwork], options: &Options) -> Result<(), String> {
-    let file = options.json.as_deref().ok_or("a measuring build needs --json")?;
-    let mut results = if Path::new(file).exists() { read(file)? } else { Results::new() };
-    let mut measure = |label: &str, protocol: &str, rivals: bool| -> Result<bool, String> {
-        let mut works = works(items, &[protocol.to_string()], rivals)?;
-        works.iter_mut().filter(|w| w.label == protocol).for_each(|w| w.label = label.into());
-        works.retain(|w| {
-            results.get(&items[w.case].key()).is_none_or(|r| !r.contains_key(&w.label))
-        });
-        if !works.is_empty() {
-            eprintln!("{label}: {} simulations", works.len());
-            for (key, figures) in simulate(&mut works, items, options.jobs)? {
-                results.entry(key).or_default().extend(figures);
-            }
-            keep(file, &results)?;
-        }
-        let of = |name: &str| items.iter().map(|i| results[&i.key()].get(name)).collect::<Vec<_>>();
-        Ok(of(ablation::REFERENCE) == of(label))
-    };
-    measure(ablation::REFERENCE, ablation::REFERENCE, true)?;
-    for (label, descriptor, _) in built::LIST {
-        let same = measure(label, descriptor.name, false)?;
-        if *label == MeasuredVariant::unchanged().label && !same {
-            return Err("the variant without a change differs from rrtp".into());
-        }
-    }
-    Ok(())
-}
-
-/// The protocols with which an item runs: the name of the figures, and the protocol.
-fn runs_of(item: &BenchNetwork, protocols: &[String], rivals: bool) -> Vec<(String, String)> {
-    let mut list: Vec<(String, String)> =
-        protocols.iter().map(|p| (p.clone(), p.clone())).collect();
-    if !rivals {
-        return list;
-    }
+/// The protocols with which an item runs: these, and those with which they are compared.
+fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
+    let mut list = protocols.to_vec();
     let mut rival = |name: &str| {
         if !protocols.iter().any(|p| p == name) {
-            list.push((name.into(), name.into()));
+            list.push(name.into());
         }
     };
     match item.part {
@@ -307,40 +195,31 @@ fn runs_of(item: &BenchNetwork, protocols: &[String], rivals: bool) -> Vec<(Stri
     list
 }
 
-/// All simulations of these protocols, and of those with which they are compared if `rivals`.
-fn works(
-    items: &[BenchNetwork],
-    protocols: &[String],
-    rivals: bool,
-) -> Result<Vec<NetworkRun>, String> {
+/// All simulations of these protocols, and of those with which they are compared.
+fn works(items: &[BenchNetwork], protocols: &[String]) -> Result<Vec<SeedRun>, String> {
     let mut works = Vec::new();
     for (case, item) in items.iter().enumerate() {
-        for (label, plan) in runs_of(item, protocols, rivals) {
+        for protocol in protocols_of(item, protocols) {
             // A plan holds its trace; the traces of all works would not fit into memory together.
-            let cost = item.plan(&plan)?.work();
+            let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
-                let (label, plan) = (label.clone(), plan.clone());
-                works.push(SeedRun { case, label, seed: item.seed + i, cost, plan });
+                works.push(SeedRun { case, protocol: protocol.clone(), seed: item.seed + i, cost });
             }
         }
     }
     Ok(works)
 }
 
-fn simulate(
-    works: &mut [NetworkRun],
-    items: &[BenchNetwork],
-    jobs: usize,
-) -> Result<Results, String> {
+fn simulate(works: &mut [SeedRun], items: &[BenchNetwork], jobs: usize) -> Result<Results, String> {
     let figures = all_cores::simulate(works, jobs, |w| {
         let item = &items[w.case];
-        measure::run(item, &item.plan(&w.plan)?, w.seed)
+        measure::run(item, &item.plan(&w.protocol)?, w.seed)
     })?;
     let mut results = Results::new();
-    for ((case, label), of_seeds) in figures {
+    for ((case, protocol), of_seeds) in figures {
         let of_seeds: Vec<measure::Figures> = of_seeds.into_values().collect();
         let of_item = results.entry(items[case].key()).or_default();
-        of_item.insert(label, measure::medians(&of_seeds));
+        of_item.insert(protocol, measure::medians(&of_seeds));
     }
     Ok(results)
 }
@@ -431,7 +310,7 @@ mod tests {
             }
         });
         let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
-        let mut works = works(&items, &options.protocols, true).unwrap();
+        let mut works = works(&items, &options.protocols).unwrap();
         let results = simulate(&mut works, &items, 1).unwrap();
         let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
         let file = file.to_string_lossy();

@@ -47,9 +47,7 @@ cargo xtask COMMAND
                    the commit selects, with --all everything)
   bench networks   scores of controllers on networks drawn at random, in simulation
                    (--set dev|check or --seed N; --only PART,…; --protocols A,B; --traces DIR; --quick;
-                   --light; --each; --json FILE; --before FILE: paired differences from such a file;
-                   --without A,B and --scale NAME=F,F: rrtp without mechanisms, or with other constants;
-                   --write: the tables of the docs)
+                   --light; --each; --json FILE; --before FILE: paired differences from such a file)
   bench transport  rrtp beside quinn and Hysteria 2 over loopback and through the relay, in real time;
                    writes its sections of docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md

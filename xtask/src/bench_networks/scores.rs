@@ -158,15 +158,6 @@ fn mixes(items: &[&BenchNetwork]) -> Vec<Score> {
     rows
 }
 
-/// The times of all transfers over CUBIC's; `None` if there are no transfers.
-pub fn all_transfers(items: &[BenchNetwork]) -> Option<Score> {
-    let items: Vec<&BenchNetwork> =
-        items.iter().filter(|i| i.part == BenchPart::Transfers).collect();
-    let time = || over("completion ms", TRANSFER_RIVALS[0]);
-    (!items.is_empty())
-        .then(|| score("time / cubic's", &items, time(), Statistic::GeometricMean, 3))
-}
-
 fn transfers(items: &[&BenchNetwork]) -> Vec<Score> {
     let mut rows = Vec::new();
     for rival in TRANSFER_RIVALS {
