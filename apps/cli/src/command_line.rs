@@ -39,7 +39,10 @@ impl GivenWords {
     pub fn located(&self, failure: Failure) -> Failure {
         let Failure::Input(line) = &failure else { return failure };
         let is_about = |s: &&FileSetting| {
-            let rest = line.strip_prefix(&s.option);
+            // Errors of a positional argument begin with its name: `the link: …`.
+            let positional =
+                || line.strip_prefix("the ")?.strip_prefix(s.option.trim_start_matches('-'));
+            let rest = line.strip_prefix(&s.option).or_else(positional);
             rest.is_some_and(|rest| rest.starts_with([' ', ':', '=']))
         };
         match self.settings.iter().find(is_about) {

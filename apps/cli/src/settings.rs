@@ -64,6 +64,15 @@ fn insert_read(
         if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
+        let takes_value = arg.get_action().takes_values();
+        let fits = |value: &Option<String>| value.is_some() == takes_value;
+        if !setting.values.iter().all(fits) {
+            let place = format!("--config: {}: line {}", file.display(), setting.line);
+            let key = &setting.key;
+            let form =
+                if takes_value { "a text or a number" } else { "true or false, without quotes" };
+            return Err(Failure::Input(format!("{place}: {key} is {form}")));
+        }
         settings.push(FileSetting {
             argument: arg.to_string(),
             option: format!("--{}", setting.key),
@@ -148,6 +157,14 @@ mod tests {
         let error = with_file(words(&line), crate::command).unwrap_err();
         let error = error.line();
         assert!(error.ends_with("line 2: unknown setting 'lnik'; did you mean 'link'?"), "{error}");
+        for (text, end) in [
+            ("seed = true\n", "line 1: seed is a text or a number"),
+            ("seed = 7\njson = 'yes'\n", "line 2: json is true or false, without quotes"),
+        ] {
+            std::fs::write(file.path(), text).unwrap();
+            let error = with_file(words(&line), crate::command).unwrap_err();
+            assert!(error.line().ends_with(end), "{}", error.line());
+        }
         std::fs::remove_file(file.path()).unwrap();
         let error = with_file(words(&line), crate::command).unwrap_err();
         assert!(matches!(&error, Failure::Input(line) if line.contains("no such file")));

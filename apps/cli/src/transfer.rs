@@ -109,13 +109,12 @@ pub struct Get {
 }
 
 #[derive(Args, Debug)]
+#[command(override_usage = "narrows put [OPTIONS] <FILE>... <URL>")]
 pub struct Put {
-    /// Local files and folders; - is the standard input
+    /// Local files and folders (- is the standard input), and last the destination, as rrtp://HOST:PORT/PATH or
+    /// tcp://HOST:PORT/PATH
     #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<PathBuf>,
-    /// Destination, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
-    #[arg(value_name = "URL")]
-    pub url: String,
+    pub operands: Vec<PathBuf>,
     #[command(flatten)]
     pub options: TransferOptions,
     #[command(flatten)]
@@ -325,26 +324,34 @@ fn get_over(
 /// # Errors
 /// One line that describes the error.
 pub fn put(a: &Put) -> Result<(), Failure> {
-    let url = Url::read(&a.url)?;
+    let Some((last, files)) = a.operands.split_last() else { return Ok(()) };
+    let last = last.to_string_lossy();
+    if files.is_empty() {
+        let missing = if last.contains("://") { "file" } else { "destination" };
+        let line = format!("put: the {missing} is missing: narrows put FILE rrtp://HOST:PORT/");
+        return Err(Failure::Input(line));
+    }
+    let url = Url::read(&last)?;
     can_be_told(&url, &a.reconfigure)?;
     catch_interrupt();
-    let source = local::source(&a.files, &url)?;
+    let source = local::source(files, &url)?;
     let shown = shown(&a.live, "put", &url, &a.options)?;
     let recording = record(&a.record, "put", &url, &a.options)?;
     let tap = ShownConnections::beside(shown.as_ref(), recording.tap("client"));
-    let done = recording.finish(put_over(a, &url, &source, tap));
+    let done = recording.finish(put_over(a, files, &url, &source, tap));
     ShownConnections::finish(shown.filter(|_| done.is_ok()));
     done
 }
 
 fn put_over(
     a: &Put,
+    files: &[PathBuf],
     url: &Url,
     source: &local::UploadSource,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
     let opened = open::open(url, &a.options, open::TransferDirection::Put, tap)?;
-    let shown = names(&a.files);
+    let shown = names(files);
     let (control, progress) =
         going(&a.options, shown.clone(), matches!(source, local::UploadSource::Folder(..)));
     let begun = Instant::now();
