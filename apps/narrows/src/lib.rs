@@ -31,6 +31,7 @@
 pub use narrows_base as base;
 pub use narrows_congestion as congestion;
 pub use narrows_link as link;
+pub use narrows_recovery as recovery;
 pub use narrows_transport as transport;
 
 #[cfg(feature = "cli")]

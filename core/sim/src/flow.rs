@@ -5,8 +5,8 @@ use crate::result::{ClassifierCounts, FlowResult, LimitedTimes};
 use crate::smooth::Smoothness;
 use crate::source::StartedSource;
 use narrows_base::{Duration, Time};
+use narrows_recovery::ranges::Ranges;
 use narrows_simulated::{Counters, SendingLimit, SimulatedReceiver, SimulatedSender};
-use narrows_transport::ranges::Ranges;
 use std::ops::Range;
 
 /// A flow. Its endpoints are stored inline, so that a flow occupies few cache lines.

@@ -6,8 +6,9 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Settings, SpecError};
 use narrows_congestion::{CONTROLLERS, Environment};
 use narrows_link::{LOSSES, QUEUES, loss, queue};
+use narrows_recovery::loss_classifier::LOSS_CLASSIFIERS;
 use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
-use narrows_transport::{PROTOCOLS, RECOVERIES, loss_classifier::LOSS_CLASSIFIERS};
+use narrows_transport::{PROTOCOLS, RECOVERIES};
 
 /// Names of families of protocols.
 const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];

@@ -4,8 +4,8 @@ use crate::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::{datagram, multicast, tcp};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
+use narrows_recovery::packet_sender::Counters;
 use narrows_transport::Protocol;
-use narrows_transport::packet_sender::Counters;
 use narrows_transport::protocol::EndConfig;
 
 /// A sender of any kind. TCP's is stored inline, because it is the most common kind.

@@ -12,4 +12,4 @@ mod interface;
 
 pub use endpoints::{SimulatedReceiver, SimulatedSender, endpoints};
 pub use interface::{FramePart, SenderInput, SenderOutput, SendingLimit};
-pub use narrows_transport::packet_sender::Counters;
+pub use narrows_recovery::packet_sender::Counters;

@@ -1,5 +1,5 @@
-//! Transport as pure state machines: packet sender and receiver, handshake, streams, connections, and the endpoint of
-//! rrtp; and the list of protocols.
+//! Transport as pure state machines: streams, connections and the endpoint of rrtp, over the packet sender and receiver
+//! of `narrows_recovery`; and the list of protocols.
 //!
 //! A protocol is a combination of an endpoint, a controller and a loss recovery. A new combination needs only an entry
 //! in [`protocol::PROTOCOLS`]. A stream over rrtp's endpoint with any controller (`rrtp+NAME`) needs no entry.
@@ -15,15 +15,9 @@
 pub mod connection;
 #[cfg(feature = "connections")]
 pub mod endpoint;
-pub mod handshake;
 pub mod layers;
-pub mod loss_classifier;
 pub mod multicast;
-pub mod packet_receiver;
-pub mod packet_sender;
 pub mod protocol;
-pub mod ranges;
-pub mod rtt;
 #[cfg(feature = "connections")]
 pub mod streams;
 
@@ -31,4 +25,3 @@ pub use protocol::{
     DatagramConfig, FeedbackConfig, MAX_WINDOW, OpeningExchange, PROTOCOLS, Preset, Protocol,
     RECOVERIES, RecoveryKind, StreamRecovery, TcpConfig,
 };
-pub use rtt::{RtoConfig, RtoMethod};

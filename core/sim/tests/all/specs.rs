@@ -5,12 +5,12 @@ use narrows_link::{
     Distribution, EarlyConfig, Impairments, JitterForm, LinkChange, LinkConfig, LossSpec,
     QueueConfig, QueueLimit, Trace,
 };
+use narrows_recovery::rtt::{RtoConfig, RtoMethod};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
 use narrows_transport::{
-    DatagramConfig, OpeningExchange, Preset, Protocol, RecoveryKind, RtoConfig, RtoMethod,
-    TcpConfig,
+    DatagramConfig, OpeningExchange, Preset, Protocol, RecoveryKind, TcpConfig,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;

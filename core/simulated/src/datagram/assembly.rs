@@ -1,6 +1,6 @@
 //! Reassembly of a stream from ranges of bytes.
 
-use narrows_transport::ranges::Ranges;
+use narrows_recovery::ranges::Ranges;
 
 /// Limit on ranges. A packet that would begin another one is refused as if it had been lost, so that memory is bounded
 /// whatever a peer sends.

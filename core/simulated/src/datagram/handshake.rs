@@ -1,16 +1,16 @@
 //! The handshake of a simulated connection: START, START-ECHO, FINISH, with the order, the repetitions and the sizes of
-//! real ones (`narrows_transport::handshake`). So a simulated transfer takes one round trip before its first byte. The handshake is
+//! real ones (`narrows_recovery::handshake`). So a simulated transfer takes one round trip before its first byte. The handshake is
 //! also the first RTT sample, and without an address token its probes measure the rate.
 //!
 //! This server accepts no data before FINISH. A real one keeps a few packets that overtake it.
 
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{Dispersion, PathHints};
-use narrows_transport::OpeningExchange;
-use narrows_transport::handshake::{
+use narrows_recovery::handshake::{
     CLIENT_BYTES, ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PacketPair,
     SERVER_BYTES,
 };
+use narrows_transport::OpeningExchange;
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;

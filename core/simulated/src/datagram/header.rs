@@ -6,7 +6,7 @@
 
 use narrows_base::{Duration, Packet, PacketRun};
 use narrows_congestion::Feedback;
-use narrows_transport::packet_sender::ForwardTime;
+use narrows_recovery::packet_sender::ForwardTime;
 
 /// Words of a report, for feedback and runs.
 const MAX_WORDS: usize = 6;
@@ -187,8 +187,8 @@ pub fn read_data(packet: &Packet) -> DataHeader {
 mod tests {
     use super::*;
     use narrows_base::run;
-    use narrows_transport::packet_receiver::runs;
-    use narrows_transport::ranges::Ranges;
+    use narrows_recovery::packet_receiver::runs;
+    use narrows_recovery::ranges::Ranges;
     use proptest::prelude::*;
 
     /// An [`AckVector`] of these received ranges, in descending order.

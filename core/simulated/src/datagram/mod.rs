@@ -1,4 +1,4 @@
-//! rrtp's endpoint in simulation: the [packet sender](narrows_transport::packet_sender) and the packet receiver (`packet_receiver`)
+//! rrtp's endpoint in simulation: the [packet sender](narrows_recovery::packet_sender) and the packet receiver (`packet_receiver`)
 //! that real connections use, with packet numbers that are never reused and two kinds of `payload`. *Media* (writes
 //! that expire, `waiting`) are not retransmitted. The data of a reliable *stream* (`stream`, `assembly`) in a lost
 //! packet are sent again in a new packet, as in QUIC.

@@ -6,7 +6,7 @@ use super::{DatagramReceiver, DatagramSender};
 use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time, run};
 use narrows_congestion::{Ack, Controller, PacketOutcome, PathHints, SendLimits};
-use narrows_transport::packet_sender::MAX_SENT_PACKETS;
+use narrows_recovery::packet_sender::MAX_SENT_PACKETS;
 use narrows_transport::{DatagramConfig, Preset};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

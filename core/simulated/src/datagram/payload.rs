@@ -1,4 +1,4 @@
-//! The payload of a simulated sender's packets, as seen by the [packet sender](narrows_transport::packet_sender): a stream's bytes,
+//! The payload of a simulated sender's packets, as seen by the [packet sender](narrows_recovery::packet_sender): a stream's bytes,
 //! which are retransmitted, or media, which are not.
 
 use super::frame_queue::FrameQueue;
@@ -6,7 +6,7 @@ use super::stream::{OutgoingStream, SentRange};
 use super::waiting::WaitingWrites;
 use crate::interface::FramePart;
 use narrows_base::{Duration, Time};
-use narrows_transport::packet_sender::PayloadSource;
+use narrows_recovery::packet_sender::PayloadSource;
 use narrows_transport::{DatagramConfig, StreamRecovery};
 
 /// The application's data.

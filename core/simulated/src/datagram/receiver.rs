@@ -7,9 +7,9 @@ use super::header::{self, AckVector};
 use super::nack::Nacks;
 use narrows_base::{Duration, Packet, ReplayWindow, Time, random};
 use narrows_congestion::ReceiverSide;
-use narrows_transport::loss_classifier::LossTracker;
-use narrows_transport::packet_receiver::{PacketReceiver, ReceivedPacket, ReceiverConfig};
-use narrows_transport::ranges::Ranges;
+use narrows_recovery::loss_classifier::LossTracker;
+use narrows_recovery::packet_receiver::{PacketReceiver, ReceivedPacket, ReceiverConfig};
+use narrows_recovery::ranges::Ranges;
 use narrows_transport::{DatagramConfig, OpeningExchange, StreamRecovery};
 
 /// A datagram receiver. As in a connection, the ACK policy and the controller's receiver side decide when reports are

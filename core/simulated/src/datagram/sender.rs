@@ -1,4 +1,4 @@
-//! The sending side of datagrams: maps the fields of simulated packets to the [packet sender](narrows_transport::packet_sender).
+//! The sending side of datagrams: maps the fields of simulated packets to the [packet sender](narrows_recovery::packet_sender).
 
 use super::handshake::{Handshake, HandshakeRtt};
 use super::header::{self, DataHeader};
@@ -7,10 +7,10 @@ use super::stream::SentRange;
 use crate::interface::{SenderInput, SenderOutput, SendingLimit};
 use narrows_base::{Duration, Machine, Packet, Time, random, run};
 use narrows_congestion::{Controller, HintSource, PathHints};
-use narrows_transport::DatagramConfig;
-use narrows_transport::packet_sender::{
+use narrows_recovery::packet_sender::{
     AckReport, Counters, PacketSender, PacketSenderConfig, Permission,
 };
+use narrows_transport::DatagramConfig;
 
 /// Sends data or media in numbered packets, with a connection's packet sender.
 pub struct DatagramSender {

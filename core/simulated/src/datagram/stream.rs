@@ -3,7 +3,7 @@
 //! The receiving side is in `assembly`. The packet sender handles packets; this module handles only ranges of bytes, so
 //! that the bytes of a lost packet may be sent in any later packet (RFC 9002 section 2; RFC 9000 section 13.3).
 
-use narrows_transport::ranges::Ranges;
+use narrows_recovery::ranges::Ranges;
 
 /// The stream bytes of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

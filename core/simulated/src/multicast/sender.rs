@@ -5,8 +5,8 @@ use crate::datagram::header::{self, DataHeader};
 use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Packet, Time, random};
 use narrows_congestion::{Controller, Feedback};
+use narrows_recovery::packet_sender::Counters;
 use narrows_transport::layers::MAX_LAYERS;
-use narrows_transport::packet_sender::Counters;
 
 /// A sender without feedback.
 pub struct MulticastSender {

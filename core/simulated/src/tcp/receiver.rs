@@ -5,7 +5,7 @@ mod blocks;
 use super::ecn::ReceiverEcn;
 use blocks::SackBlocks;
 use narrows_base::{Duration, Packet, Time};
-use narrows_transport::ranges::Ranges;
+use narrows_recovery::ranges::Ranges;
 use narrows_transport::{RecoveryKind, TcpConfig};
 
 /// Longest delay of acknowledgements of segments out of order: a twentieth of the RTT, and at most this (Linux,

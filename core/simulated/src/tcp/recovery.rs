@@ -30,7 +30,7 @@ pub(crate) use any::Recovery;
 use super::scoreboard::{Scoreboard, SentSegment};
 use narrows_base::{Duration, Time};
 use narrows_congestion::LossFoundBy;
-use narrows_transport::rtt::RttEstimator;
+use narrows_recovery::rtt::RttEstimator;
 
 /// Duplicates that indicate a loss (RFC 5681; DupThresh of RFC 6675).
 const DUP_THRESH: u64 = 3;

@@ -18,8 +18,8 @@ use super::scoreboard::{Scoreboard, SentSegment};
 use crate::interface::{SenderInput, SenderOutput, SendingLimit};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
-use narrows_transport::packet_sender::Counters;
-use narrows_transport::rtt::RttEstimator;
+use narrows_recovery::packet_sender::Counters;
+use narrows_recovery::rtt::RttEstimator;
 use narrows_transport::{MAX_WINDOW, TcpConfig};
 
 use bursts::Bursts;

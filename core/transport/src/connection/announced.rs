@@ -1,10 +1,10 @@
 //! The protocols of both ends for sending. The peer's is identified by its label, because this end runs the receiver
 //! side of its controller.
 
-use crate::loss_classifier::LossTracker;
 use crate::{Preset, Protocol};
 use narrows_base::{Settings, Spec};
 use narrows_congestion::{Controller, Environment, ReceiverSide};
+use narrows_recovery::loss_classifier::LossTracker;
 use narrows_wire::frame::CONTROLLER;
 use narrows_wire::{Frame, FrameWriter};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The methods that an application calls on a connection.
 
 use super::{Closed, Connection, MessageError, ReceivedMessage, Stats};
-use crate::packet_sender::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
+use narrows_recovery::packet_sender::Counters;
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 

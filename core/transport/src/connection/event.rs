@@ -1,8 +1,8 @@
 //! Output of a connection: datagrams, events, and statistics.
 
-use crate::packet_sender::Counters;
 use crate::streams::StreamEvent;
 use narrows_base::{Duration, Rate};
+use narrows_recovery::packet_sender::Counters;
 use std::net::SocketAddr;
 
 /// A datagram to send, or several of equal size for segmentation offload.

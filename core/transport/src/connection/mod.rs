@@ -1,7 +1,7 @@
 //! One connection of `rrtp` after its handshake: sealing and opening of packets, reports, streams, messages, timers.
 //! Pure: time and randomness are arguments.
 //!
-//! The [packet sender](crate::packet_sender) sends the data of streams and messages (`payload`, `packets`). The other
+//! The [packet sender](narrows_recovery::packet_sender) sends the data of streams and messages (`payload`, `packets`). The other
 //! modules:
 //!
 //! - `receive` parses packets, and `report_frame` encodes the reports of `packet_receiver`.
@@ -49,8 +49,6 @@ pub use event::{Closed, ConnectionEvent, Stats, Transmit};
 pub use messages::{MessageError, ReceivedMessage};
 pub use new_connection::NewConnection;
 
-use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig};
-use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
 use crate::streams::{FlowControlLimits, Side, Streams};
 use announced::{Protocols, receiving};
@@ -61,6 +59,10 @@ use life::Life;
 use messages::{Inbox, MessageLimits};
 use narrows_base::{Duration, RandomKey, Time};
 use narrows_congestion::{HintSource, PathHints};
+use narrows_recovery::packet_receiver::{
+    MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig,
+};
+use narrows_recovery::packet_sender::{PacketSender, PacketSenderConfig};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer, Token};
 use nonces::{ReceivedNonces, SentNonces};

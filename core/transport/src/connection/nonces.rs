@@ -11,9 +11,9 @@
 //! A report covers no number below the least unacked number in the newest packet that its sender had received. This
 //! bounds the memory for the nonces of sent packets.
 
-use crate::packet_receiver::ReceivedNumbers;
-use crate::packet_sender::MAX_SENT_PACKETS;
-use crate::ranges::Ranges;
+use narrows_recovery::packet_receiver::ReceivedNumbers;
+use narrows_recovery::packet_sender::MAX_SENT_PACKETS;
+use narrows_recovery::ranges::Ranges;
 use narrows_wire::prf::Prf;
 use std::collections::VecDeque;
 

@@ -2,8 +2,8 @@
 
 use super::messages::MessageOutbox;
 use super::outgoing_token::OutgoingToken;
-use crate::packet_sender::SHORT_PROBE_BYTES;
 use crate::streams::{SentFrame, Streams};
+use narrows_recovery::packet_sender::SHORT_PROBE_BYTES;
 
 /// Bytes of UDP and IPv4 headers.
 pub(super) const UDP_OVERHEAD: u32 = 28;

@@ -6,9 +6,9 @@ use super::nonces::Proof;
 use super::payload::{SHORT_PROBE_DATAGRAM, UDP_OVERHEAD, USUAL_DATAGRAM};
 use super::report_frame::feedback_of;
 use super::{Closed, Connection};
-use crate::packet_receiver::ReceivedPacket;
-use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
+use narrows_recovery::packet_receiver::ReceivedPacket;
+use narrows_recovery::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_wire::frame::{
     APPLICATION, CONTROLLER, NEW_PATH, REPAIR, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED, number,
 };

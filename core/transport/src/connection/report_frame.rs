@@ -1,9 +1,9 @@
 //! Encoding of REPORT frames, which are `rrtp`'s ACKs. `packet_receiver` decides their content and timing.
 
 use super::nonces::ReceivedNonces;
-use crate::packet_receiver::PacketReceiver;
 use narrows_base::Time;
 use narrows_congestion::Feedback;
+use narrows_recovery::packet_receiver::PacketReceiver;
 use narrows_wire::frame::Frame;
 use narrows_wire::report::{self, MAX_RUNS};
 use narrows_wire::{FrameWriter, Report, ReportReason, prelude};

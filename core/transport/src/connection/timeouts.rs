@@ -1,7 +1,7 @@
 //! Timeouts of a connection.
 
-use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Time};
+use narrows_recovery::rtt::RtoConfig;
 
 /// If data wait for the pacer and no packet arrives, the sender requests a reply after this part of the idle timeout.
 /// If that packet is lost, PTO follows.

@@ -5,8 +5,10 @@ use super::accepting::Overtaken;
 use super::tries::{Progress, Tries};
 use super::{ConnectRequest, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig, EarlyExchange};
-use crate::handshake::{ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample};
 use narrows_base::{Duration, Time};
+use narrows_recovery::handshake::{
+    ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample,
+};
 use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::noise::early::EarlyMessage;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};

@@ -32,7 +32,8 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
     assert_eq!(kinds, [0x83, 0x84, 0x85, 0, 0]);
     // Simulated handshakes have the same sizes; those with parameters have about the same.
     let sizes: Vec<u16> = net.seen.iter().map(|s| s.2.len() as u16).collect();
-    let (client, server) = (crate::handshake::CLIENT_BYTES, crate::handshake::SERVER_BYTES);
+    let (client, server) =
+        (narrows_recovery::handshake::CLIENT_BYTES, narrows_recovery::handshake::SERVER_BYTES);
     assert_eq!(sizes[0], client[1]);
     assert!(sizes[1].abs_diff(server[1]) < 30 && sizes[2].abs_diff(client[2]) < 5, "{sizes:?}");
 }
@@ -48,7 +49,8 @@ fn a_server_may_ask_for_a_cookie() {
     net.run_for(0.1);
     let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
     assert_eq!(kinds, [0x83, 0x82, 0x83, 0x84, 0x85, 0, 0]);
-    let (client, server) = (crate::handshake::CLIENT_BYTES, crate::handshake::SERVER_BYTES);
+    let (client, server) =
+        (narrows_recovery::handshake::CLIENT_BYTES, narrows_recovery::handshake::SERVER_BYTES);
     assert_eq!(net.seen[1].2.len(), usize::from(server[0]));
     assert_eq!(packet::SYN_BYTES, usize::from(client[0]));
 }

@@ -7,7 +7,7 @@
 //! | methods for the application | `calls` |
 //! | let connections send in turn | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
-//! | open a connection as the client | `connecting`, with `crate::handshake` |
+//! | open a connection as the client | `connecting`, with `narrows_recovery::handshake` |
 //! | accept a connection as the server: cookies, address tokens, handshakes and their limits, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accepted`, `accept_filter` |
 //! | accept early data | `early` |
 //! | keep tokens from servers | `token_store` |

@@ -3,9 +3,9 @@
 
 use super::datagram_config::{DatagramConfig, StreamRecovery};
 use super::tcp_config::{MAX_WINDOW, TcpConfig};
-use crate::rtt::RtoConfig;
 use narrows_base::field::{at_most, number, probability, whole};
 use narrows_base::{Duration, FieldError};
+use narrows_recovery::rtt::RtoConfig;
 
 /// Largest packet: its size on the wire has 16 bits.
 const MAX_PACKET: u64 = 65_535;

@@ -1,11 +1,11 @@
 //! The configuration of a datagram endpoint pair.
 
 use super::tcp_config::{Preset, TcpConfig};
-use crate::loss_classifier::ClassifierConfig;
-use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
-use crate::rtt::RtoConfig;
 use narrows_base::Duration;
 use narrows_congestion::{Dialect, PathHints};
+use narrows_recovery::loss_classifier::ClassifierConfig;
+use narrows_recovery::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
+use narrows_recovery::rtt::RtoConfig;
 
 /// The receiver's ACK policy.
 #[derive(Clone, Copy, PartialEq, Debug)]

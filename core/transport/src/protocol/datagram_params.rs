@@ -3,12 +3,12 @@
 use super::datagram_config::{DatagramConfig, FeedbackConfig, OpeningExchange, StreamRecovery};
 use super::tcp_config::Preset;
 use super::{Family, ProtocolEntry};
-use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
 use narrows_congestion::{Environment, PathHints};
+use narrows_recovery::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 
 /// Parameters of the datagram endpoint: every media protocol accepts them in addition to its controller's own.
 pub const DATAGRAM_PARAMS: &[Param] = &[

@@ -408,7 +408,7 @@ mod tests {
     fn choices_offer_what_the_lists_have() {
         let recoveries = RECOVERIES.names();
         assert_eq!(words(TCP_PARAMS, "recovery"), recoveries);
-        let classifiers = crate::loss_classifier::LOSS_CLASSIFIERS.names();
+        let classifiers = narrows_recovery::loss_classifier::LOSS_CLASSIFIERS.names();
         assert_eq!(words(STREAM_PARAMS, "classifier"), classifiers);
         for p in every() {
             let spec = Spec::named(p.name);

@@ -1,8 +1,8 @@
 //! The configuration of a TCP endpoint, and its presets.
 
-use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Packet};
 use narrows_congestion::Dialect;
+use narrows_recovery::rtt::RtoConfig;
 
 /// Limit on segments in flight, whatever the receive window: the largest window that TCP can express (RFC 7323: 2^30
 /// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.

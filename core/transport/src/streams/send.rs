@@ -4,7 +4,7 @@
 use super::flow_control::Credit;
 use super::send_buffer::{SendBuffers, StreamBuffer};
 use super::{KEPT, StreamError};
-use crate::ranges::Ranges;
+use narrows_recovery::ranges::Ranges;
 use std::collections::VecDeque;
 
 #[derive(Debug)]

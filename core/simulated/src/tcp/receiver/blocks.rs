@@ -1,6 +1,6 @@
 //! The SACK blocks of an acknowledgement: which of the held segments it reports first, and duplicates (RFC 2883).
 
-use narrows_transport::ranges::Ranges;
+use narrows_recovery::ranges::Ranges;
 
 /// A delayed acknowledgement reports this many blocks; another block triggers it (`TCP_SACK_BLOCKS_EXPECTED`).
 const COMPRESSED_BLOCKS: usize = 2;

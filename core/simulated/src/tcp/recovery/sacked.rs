@@ -4,7 +4,7 @@
 use super::{DUP_THRESH, Lost, RecoveryState};
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
-use narrows_transport::ranges::Ranges;
+use narrows_recovery::ranges::Ranges;
 
 #[derive(Debug, Default)]
 pub(super) struct Sacked {

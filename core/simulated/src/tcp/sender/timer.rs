@@ -1,7 +1,7 @@
 //! The sender's timer.
 
 use narrows_base::{Duration, Time};
-use narrows_transport::{RtoConfig, RtoMethod};
+use narrows_recovery::rtt::{RtoConfig, RtoMethod};
 
 /// Actions that the timer triggers when it is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

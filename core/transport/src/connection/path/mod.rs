@@ -17,13 +17,13 @@ pub(super) use changes::PathChanges;
 pub(super) use mtu::Mtu;
 
 use super::payload::{ConnectionPayload, SHORT_PROBE_DATAGRAM, SentFrames, UDP_OVERHEAD};
-use crate::packet_sender::{AckReport, PacketSender, Permission};
-use crate::rtt::RtoConfig;
 use feedback::SentFeedback;
 use hold::Hold;
 use learned::RecentRate;
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Controller, HintSource, PathHints};
+use narrows_recovery::packet_sender::{AckReport, PacketSender, Permission};
+use narrows_recovery::rtt::RtoConfig;
 use narrows_wire::frame::{REPORT_SPACING, number_bytes};
 use narrows_wire::{Frame, FrameWriter};
 use sizes::{Outcomes, SizeOutcomes};

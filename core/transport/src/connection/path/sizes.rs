@@ -1,8 +1,8 @@
 //! Outcomes of packets by their size, and their way to the payload.
 
 use crate::connection::payload::{ConnectionPayload, SentFrames};
-use crate::packet_sender::PayloadSource;
 use narrows_base::{Duration, Time};
+use narrows_recovery::packet_sender::PayloadSource;
 
 /// This many consecutive losses of large packets indicate a black hole, if a PTO expired meanwhile.
 const BLACK_HOLE: u16 = 3;

@@ -61,7 +61,7 @@ impl RepairEncoder {
         self.share.share() >= MIN_LOSS
     }
     /// Handles a sent packet that is no repair packet, of `bytes` bytes on the wire. `losses` come from
-    /// [`losses_at_short_queue`](crate::packet_sender::PacketSender::losses_at_short_queue), because drops by a full
+    /// [`losses_at_short_queue`](narrows_recovery::packet_sender::PacketSender::losses_at_short_queue), because drops by a full
     /// queue are not repaired.
     pub fn on_sent(&mut self, bytes: u32, losses: (u64, u64)) {
         let lost = losses.0 as f64 - self.known.0 as f64;

@@ -192,7 +192,7 @@ impl<P: Default> PacketSender<P> {
     }
 
     /// Packet records examined because of reports.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "inspect"))]
     pub fn packets_looked_at(&self) -> u64 {
         self.ledger.looked_at
     }

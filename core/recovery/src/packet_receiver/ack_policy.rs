@@ -15,9 +15,9 @@
 use narrows_base::{Duration, Time};
 
 /// Longest time that a packet waits for its report (RFC 9000 section 18.2).
-pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+pub const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 /// CACK of the RRTP thesis.
-pub(crate) const MAX_PACKETS_PER_ACK: u32 = 32;
+pub const MAX_PACKETS_PER_ACK: u32 = 32;
 /// Part of a round trip that a packet may wait: a sender that keeps only a BDP in flight loses this share of its rate.
 const RTT_SHARE: f64 = 1.0 / 32.0;
 /// Shortest delay; the timer is not set for less.
@@ -36,10 +36,10 @@ const SILENCE: Duration = Duration::from_millis(250);
 /// Reports that repeat the first one after a probe.
 const REPEATS: u32 = 4;
 /// Longest report spacing that a sender can request.
-pub(crate) const MAX_SPACING: Duration = Duration::from_secs(1);
+pub const MAX_SPACING: Duration = Duration::from_secs(1);
 
 /// Longest time that a packet waits for its report. `rtt` is zero if unknown; `most` is the agreed limit.
-pub(crate) fn max_wait(rtt: Duration, most: Duration) -> Duration {
+pub fn max_wait(rtt: Duration, most: Duration) -> Duration {
     match rtt {
         Duration::ZERO => most,
         known => known.mul_f64(RTT_SHARE).max(MIN_DELAY).min(most),
@@ -47,7 +47,7 @@ pub(crate) fn max_wait(rtt: Duration, most: Duration) -> Duration {
 }
 
 /// The report spacing used for a request of `asked`; `rtt` is zero if unknown.
-pub(crate) fn bounded_spacing(asked: Duration, rtt: Duration) -> Duration {
+pub fn bounded_spacing(asked: Duration, rtt: Duration) -> Duration {
     // A sender, which measures the path better, requests one round trip at most.
     let most = if rtt == Duration::ZERO { MAX_ACK_DELAY } else { rtt.saturating_mul(2) };
     asked.min(most).min(MAX_SPACING)
@@ -55,7 +55,7 @@ pub(crate) fn bounded_spacing(asked: Duration, rtt: Duration) -> Duration {
 
 /// State of the ACK policy.
 #[derive(Debug)]
-pub(crate) struct AckPolicy {
+pub struct AckPolicy {
     /// Limit on packets per report.
     most: u32,
     /// Packets received since the last report.

@@ -50,7 +50,7 @@ pub(super) struct PacketLedger<L> {
     /// How many numbers directly below the next packet are not in flight or were skipped.
     not_in_flight_below: u64,
     /// Number of packets examined because of reports.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "inspect"))]
     pub looked_at: u64,
 }
 
@@ -74,7 +74,7 @@ impl<L> PacketLedger<L> {
             skips: None,
             skipped_below: 0,
             not_in_flight_below: 0,
-            #[cfg(test)]
+            #[cfg(any(test, feature = "inspect"))]
             looked_at: 0,
         }
     }
@@ -178,7 +178,7 @@ impl<L> PacketLedger<L> {
         self.skips = Some(Box::new(Skips::new(draws)));
     }
     /// Skips one number in `mean` on average.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "inspect"))]
     pub fn skip_often(&mut self, mean: f64) {
         self.skips.iter_mut().for_each(|s| s.set_mean(mean));
     }
@@ -264,7 +264,7 @@ impl<L> PacketLedger<L> {
         let to = ((to.saturating_sub(self.least_unacked)) as usize).min(self.packets.len());
         let from = (from.max(self.least_unacked) - self.least_unacked) as usize;
         let places = from.min(to)..to;
-        #[cfg(test)]
+        #[cfg(any(test, feature = "inspect"))]
         {
             self.looked_at += places.len() as u64;
         }

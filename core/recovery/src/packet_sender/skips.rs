@@ -37,7 +37,7 @@ impl Skips {
         skips
     }
     /// Sets the mean distance.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "inspect"))]
     pub fn set_mean(&mut self, mean: f64) {
         self.mean = mean;
         self.left = self.gap();

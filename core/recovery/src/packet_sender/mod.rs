@@ -163,7 +163,7 @@ impl<P: Default> PacketSender<P> {
         self.ledger.skip_numbers(draws);
     }
     /// Skips one number in `mean` on average.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "inspect"))]
     pub fn skip_often(&mut self, mean: f64) {
         self.ledger.skip_often(mean);
     }

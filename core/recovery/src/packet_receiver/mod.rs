@@ -11,7 +11,7 @@ mod feedback;
 mod log;
 mod numbering;
 
-pub(crate) use ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, MAX_SPACING};
+pub use ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, MAX_SPACING};
 pub use log::{ReceivedNumbers, runs};
 
 use crate::loss_classifier::LossTracker;

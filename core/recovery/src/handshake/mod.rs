@@ -8,8 +8,7 @@ mod packet_pair;
 mod repeat;
 
 pub use packet_pair::{PROBE_BYTES, PacketPair};
-pub use repeat::FinishRepeat;
-pub(crate) use repeat::LAST_REPEAT;
+pub use repeat::{FinishRepeat, LAST_REPEAT};
 
 use narrows_base::{Duration, Time};
 use repeat::{FIRST_REPEAT, Repeat, SECOND_REPEAT};
@@ -20,7 +19,7 @@ use repeat::{FIRST_REPEAT, Repeat, SECOND_REPEAT};
 const MAX_STARTS: u32 = 4;
 const MIN_START_TIME: Duration = Duration::from_secs(3);
 /// A server may reject a cookie older than this.
-pub(crate) const MAX_COOKIE_AGE: Duration = Duration::from_secs(30);
+pub const MAX_COOKIE_AGE: Duration = Duration::from_secs(30);
 
 /// UDP payload of SYN, START and FINISH in bytes, without parameters.
 pub const CLIENT_BYTES: [u16; 3] = [64, 90, 140];
@@ -107,7 +106,7 @@ impl ClientExchange {
         !self.awaits_syn_echo() && (in_vain || waited >= MAX_COOKIE_AGE)
     }
     /// Time since the packet that awaits its reply was first sent.
-    pub(crate) fn waited(&self, now: Time) -> Duration {
+    pub fn waited(&self, now: Time) -> Duration {
         self.repeat.waited(now)
     }
     /// Whether SYN-ECHO is the only reply awaited.

@@ -5,43 +5,43 @@ use narrows_base::{Duration, Time};
 /// Initial timeout of a packet without a reply. Later timeouts double each time. Each has two repetitions, half of it
 /// apart (RFC 9002 section 6.2.4 permits two). The second of RFC 6298 is meant for data. On bad links a handshake would
 /// wait that second for each lost packet, and an early repetition costs only 64 bytes.
-pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
+pub const FIRST_REPEAT: Duration = Duration::from_millis(300);
 /// Initial timeout after a restart: several packets had no reply, so the path is bad or slow.
-pub(crate) const SECOND_REPEAT: Duration = Duration::from_millis(600);
+pub const SECOND_REPEAT: Duration = Duration::from_millis(600);
 /// Shortest timeout with a known RTT, because the peer's computations take time, too.
 const SOON: Duration = Duration::from_millis(100);
 /// The longest timeout. On a path of many seconds few copies leave before the first reply can arrive.
-pub(crate) const LAST_REPEAT: Duration = Duration::from_secs(5);
+pub const LAST_REPEAT: Duration = Duration::from_secs(5);
 /// Packets that leave within the first 0.6 s. If more were needed, several were lost, rather than all of them slow.
 const SLOW: u32 = 3;
 
 /// A packet that is sent until its reply arrives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Repeat {
+pub struct Repeat {
     /// When it leaves next.
-    pub(crate) due: Time,
+    pub due: Time,
     wait: Duration,
     first_sent: Time,
     last_sent: Time,
-    pub(crate) sent: u32,
+    pub sent: u32,
 }
 
 impl Repeat {
     /// A packet that leaves now, and again after `wait` and later.
-    pub(crate) fn new(now: Time, wait: Duration) -> Repeat {
+    pub fn new(now: Time, wait: Duration) -> Repeat {
         let wait = wait.min(LAST_REPEAT);
         Repeat { due: now, wait, first_sent: now, last_sent: now, sent: 0 }
     }
     /// The next packet, to leave now after the reply to this one. Its timeout follows the time since this packet first
     /// left, an upper bound of the RTT. If several packets must have been lost, it follows the time since the last one
     /// left, so that losses do not cause timeouts of seconds.
-    pub(crate) fn next(&self, now: Time) -> Repeat {
+    pub fn next(&self, now: Time) -> Repeat {
         let (since, least) =
             if self.sent > SLOW { (self.last_sent, FIRST_REPEAT) } else { (self.first_sent, SOON) };
         Repeat::new(now, now.since(since).mul_f64(1.5).max(least))
     }
     /// Records that it was sent.
-    pub(crate) fn on_sent(&mut self, now: Time) {
+    pub fn on_sent(&mut self, now: Time) {
         if self.sent == 0 {
             self.first_sent = now;
         }
@@ -53,15 +53,15 @@ impl Repeat {
         }
     }
     /// Whether it was sent at all.
-    pub(crate) fn is_sent(&self) -> bool {
+    pub fn is_sent(&self) -> bool {
         self.sent > 0
     }
     /// Time since it first left.
-    pub(crate) fn waited(&self, now: Time) -> Duration {
+    pub fn waited(&self, now: Time) -> Duration {
         now.since(self.first_sent)
     }
     /// RTT from its reply. Absent after a repetition, because the reply is ambiguous (Karn's rule, RFC 6298 section 3).
-    pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
+    pub fn sample(&self, now: Time) -> Option<Duration> {
         (self.sent == 1).then(|| now.since(self.first_sent))
     }
 }
@@ -78,7 +78,8 @@ pub struct FinishRepeat {
 }
 
 impl FinishRepeat {
-    pub(crate) fn new(repeat: Repeat) -> FinishRepeat {
+    /// FINISH that leaves first as `repeat` says.
+    pub fn new(repeat: Repeat) -> FinishRepeat {
         FinishRepeat { repeat, packets: 0, next: 2 }
     }
     /// When it leaves next, if no data leave before.
@@ -103,7 +104,7 @@ impl FinishRepeat {
         self.packets += packets;
     }
     /// Data packets that may leave before its next repetition.
-    pub(crate) fn before_next(&self) -> u64 {
+    pub fn before_next(&self) -> u64 {
         self.next.saturating_sub(self.packets).max(1)
     }
 }

@@ -29,15 +29,15 @@ pub struct PacketPair {
 
 impl PacketPair {
     /// Without probes if not `wanted`, because the rate is known.
-    pub(crate) fn new(wanted: bool) -> PacketPair {
+    pub fn new(wanted: bool) -> PacketPair {
         PacketPair { wanted, left: if wanted { PROBES } else { 0 }, ..PacketPair::default() }
     }
     /// Whether the next probe is to be sent, after the first START.
-    pub(crate) fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         self.left > 0
     }
     /// Counts a sent probe.
-    pub(crate) fn on_sent(&mut self, now: Time) {
+    pub fn on_sent(&mut self, now: Time) {
         if self.left == PROBES {
             self.sent = now;
         }
