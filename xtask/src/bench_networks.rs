@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_drawn_can_be_run_and_has_a_name_of_its_own() {
+    fn every_drawn_item_can_run_and_has_unique_name() {
         for seed in [1, 1_000_003] {
             let items = all(seed);
             let keys: BTreeSet<String> = items.iter().map(BenchNetwork::key).collect();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_set_is_a_part_of_the_full_one_and_sets_differ() {
+    fn quick_set_is_part_of_full_and_sets_differ() {
         let describe =
             |items: Vec<BenchNetwork>| items.iter().map(BenchNetwork::describe).collect::<Vec<_>>();
         let (full, quick) = (law::networks(1, 30), law::networks(1, 10));

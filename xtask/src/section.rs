@@ -36,7 +36,7 @@ mod tests {
     use super::with;
 
     #[test]
-    fn a_section_is_replaced_and_what_stands_around_it_stays() {
+    fn section_is_replaced_and_surrounding_text_stays() {
         let first = with("# Page\n\nText.\n", "figures", "one\n");
         assert_eq!(first, "# Page\n\nText.\n\n<!-- begin figures -->\none\n<!-- end figures -->\n");
         let page = format!("{first}\nMore.\n");

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn comment_is_empty_if_it_adds_no_word_to_the_name() {
+    fn comment_is_empty_if_it_adds_no_new_word() {
         let empty = |text: &str| empty_comments(&format!("\n{text}\n")).count();
         assert_eq!(empty("/// The maximum window.\npub struct MaximumWindow;"), 1);
         assert_eq!(empty("/// The limits.\n#[derive(Debug)]\npub const LIMIT: u32 = 1;"), 1);

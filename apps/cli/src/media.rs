@@ -437,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protocol_for_media_is_spoken_over_sockets_by_its_own_name() {
+    fn media_protocol_keeps_its_name_over_sockets() {
         for (text, spoken) in [
             ("tfrc", "rrtp+tfrc"),
             ("tear-wireless", "rrtp+tear-wireless"),

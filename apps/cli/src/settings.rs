@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stands_before_the_flags_and_a_flag_replaces_its_key() {
+    fn flags_take_precedence_over_the_settings_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "link = 'geo'\nback = 'lte'\nseed = 7\njson = true\nquiet = false\n";
         std::fs::write(file.path(), text).unwrap();

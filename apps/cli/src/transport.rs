@@ -208,7 +208,7 @@ mod tests {
 
     /// Protocols and options that exist only in simulation are refused in one line, not silently ignored.
     #[test]
-    fn what_is_simulated_only_is_no_transport() {
+    fn simulated_only_protocol_is_refused_as_transport() {
         for (text, why) in [
             ("cubic", "simulated only"),
             ("tfwc", "`narrows media` sends with it"),

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_come_fast_are_looked_for_in_batches_until_they_come_slowly() {
+    fn fast_packets_are_polled_in_batches_until_slow_again() {
         let at = |us: u64| Time::ZERO + Duration::from_micros(us);
         let mut wakes = Wakes::default();
         let mut come = |from: u64, to: u64, every: usize| {

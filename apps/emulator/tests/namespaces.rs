@@ -62,7 +62,7 @@ fn the_kernels_tcp_crosses_a_link_that_loses_and_splits() {
 }
 
 #[test]
-fn the_nth_packet_meets_the_same_fate_for_the_same_seed() {
+fn nth_packet_has_the_same_outcome_per_seed() {
     let Some([a, b]) = two() else { return };
     let fates = |seed: u64| {
         let loss = LossSpec::parse_all("20%").unwrap();
@@ -133,7 +133,7 @@ fn link_with_a_large_mtu_carries_large_packets_whole() {
 }
 
 #[test]
-fn a_link_leaves_nothing_behind() {
+fn link_leaves_no_namespace_or_interface() {
     let Some([a, b]) = two() else { return };
     let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let before = a.enter(interfaces).unwrap();

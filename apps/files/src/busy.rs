@@ -236,7 +236,7 @@ mod tests {
     /// A transfer that made progress before it was interrupted has the full retry deadline again. Without progress, or
     /// after a hundred interruptions, it does not.
     #[test]
-    fn who_comes_forward_is_patient_again_but_not_for_ever() {
+    fn progress_renews_the_retry_deadline_up_to_a_limit() {
         let began = Instant::now();
         let mut patience = Patience::new(began, PATIENCE, |_| ());
         let mut now = began;
@@ -254,7 +254,7 @@ mod tests {
 
     /// ERROR 11 means busy, at any position; other errors do not.
     #[test]
-    fn what_a_server_says_is_told_from_what_this_end_finds() {
+    fn servers_errors_are_distinguished_from_local_ones() {
         let error = |kind| FileFrame::Error(Error::new(kind, "text"));
         for (stream, is_busy, moved) in [
             (vec![FileFrame::Wait, FileFrame::Wait], false, 0),

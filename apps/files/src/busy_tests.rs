@@ -212,7 +212,7 @@ fn folders_and_listings_that_lose_their_place_go_on() {
 /// A server that is busy from the beginning sends none of the file: the user is informed, and the client gives up at
 /// its deadline.
 #[test]
-fn who_never_comes_forward_gives_up() {
+fn transfer_without_progress_gives_up() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("large"), bytes(1, 3_000_000)).unwrap();
@@ -232,7 +232,7 @@ fn who_never_comes_forward_gives_up() {
 
 /// A local error that looks like the server's is not retried.
 #[test]
-fn what_this_end_finds_is_not_asked_for_again() {
+fn local_errors_are_not_retried() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("f"), bytes(1, 30_000)).unwrap();
     let (server, came) = interrupting(root.path(), 0, 0);

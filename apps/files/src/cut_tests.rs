@@ -79,14 +79,14 @@ fn resumed_each(
 }
 
 #[test]
-fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
+fn download_cut_at_any_byte_resumes_to_identical_bytes() {
     resumed(Permits::default, true, |memory, here| {
         get(memory, &CleanPath::read("f")?, &open(here), "f", &control())
     });
 }
 
 #[test]
-fn an_upload_cut_at_any_byte_is_resumed_to_identical_bytes() {
+fn upload_cut_at_any_byte_resumes_to_identical_bytes() {
     resumed(
         || Permits { put: true, overwrite: true, ..Permits::default() },
         false,
@@ -95,7 +95,7 @@ fn an_upload_cut_at_any_byte_is_resumed_to_identical_bytes() {
 }
 
 #[test]
-fn a_source_that_changes_between_two_attempts_never_gives_a_mixture() {
+fn source_changed_between_attempts_never_gives_a_mixture() {
     for seed in 0..60 {
         let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut versions = vec![bytes(seed, 200_000)];

@@ -35,7 +35,7 @@ fn hashed(h: &Hashing, dir: &Dir, name: &str, most: u64) -> (u64, blake3::Hash, 
 /// since is read again.
 #[test]
 #[cfg(unix)]
-fn what_was_hashed_is_not_read_again_until_it_is_written() {
+fn hashed_file_is_not_read_again_until_written() {
     let folder = tempfile::tempdir().unwrap();
     let size = 40 << 20;
     let mut content = old_file(folder.path(), "f", size);
@@ -67,7 +67,7 @@ fn what_was_hashed_is_not_read_again_until_it_is_written() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded() {
+fn remembered_hashes_are_bounded() {
     let mut known = HashCache::default();
     for n in 0..5000 {
         let file = Unchanged { device: 0, inode: n / 100, size: 1, times: [0; 2] };

@@ -63,7 +63,7 @@ fn over_tcp(to: SocketAddr, key: u8) -> TcpSession {
 /// Requests of one byte, each on a stream of its own: no thread waits for the rest. A client with another key behind
 /// the same address is served over both transports.
 #[test]
-fn streams_whose_requests_never_end_hold_up_nobody() {
+fn endless_requests_do_not_delay_other_clients() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), b"f").unwrap();
     let (service, udp, tcp) = serve(root.path(), Permits::default());
@@ -90,7 +90,7 @@ fn streams_whose_requests_never_end_hold_up_nobody() {
 
 /// Large files that are requested and never read: threads are bounded, and a conforming client gets its turn.
 #[test]
-fn answers_that_nobody_reads_give_way() {
+fn unread_answers_give_way_to_other_requests() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("large"), vec![7; 20_000_000]).unwrap();
     std::fs::write(root.path().join("small"), b"small").unwrap();
@@ -117,7 +117,7 @@ fn answers_that_nobody_reads_give_way() {
 
 /// Any number of connections without a handshake, or without a request: a client that comes after them is served.
 #[test]
-fn idle_tcp_connections_shut_nobody_out() {
+fn idle_tcp_connections_leave_places_for_new_clients() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), b"f").unwrap();
     let friend = narrows_peers::key::text(identity(50).public());
@@ -176,7 +176,7 @@ fn an_upload_is_not_disturbed_by_another_client() {
 
 /// Announced sizes reserve no space; bytes that arrive are counted.
 #[test]
-fn what_a_client_says_reserves_nothing_and_the_quota_counts_what_came() {
+fn announced_size_reserves_no_space_and_quota_counts_arrivals() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("before"), vec![0; 50_000]).unwrap();
     let memory = Memory::new(root.path(), Permits { quota: Some(200_000), ..puts() });

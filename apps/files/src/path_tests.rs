@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn what_leads_out_is_refused() {
+fn path_out_of_the_root_is_refused() {
     for bad in ["..", "a/../b", "a/..", "./a", "a\0b", "../../etc/passwd", "x/.f.narrows-part"] {
         assert!(CleanPath::read(bad).is_err(), "{bad:?} was taken");
     }
@@ -14,7 +14,7 @@ fn what_leads_out_is_refused() {
 }
 
 #[test]
-fn a_part_has_a_name_that_nobody_can_ask_for_and_that_a_disk_takes() {
+fn partial_files_name_fits_disks_and_cannot_be_requested() {
     for name in ["a", &"n".repeat(255), &"é".repeat(127)] {
         let part = part_name(name);
         assert!(part.len() <= MAX_NAME);

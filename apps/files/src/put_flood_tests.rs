@@ -173,7 +173,7 @@ fn uploads_at_the_same_time_share_the_quota() {
 
 /// Two clients repeatedly put one name at the same time: one complete file results, and the other client gets an error.
 #[test]
-fn of_two_clients_that_put_one_name_at_once_one_wins_whole() {
+fn two_simultaneous_puts_of_one_name_leave_one_whole() {
     for overwrite in [false, true] {
         for seed in 0..40 {
             let root = tempfile::tempdir().unwrap();

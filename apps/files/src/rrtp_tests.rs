@@ -59,7 +59,7 @@ fn right() -> Expect {
 }
 
 #[test]
-fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
+fn files_pass_both_ways_and_server_names_its_protocol() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let content = bytes(1, 3_000_000);
     std::fs::write(root.path().join("f"), &content).unwrap();
@@ -82,7 +82,7 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
 /// The client's choice of controller changes the server's sender, and its own receiver side matches: a controller whose
 /// receiver side does most of the work transfers a file.
 #[test]
-fn a_server_that_permits_it_sends_with_what_the_client_says() {
+fn permitting_server_sends_with_the_clients_protocol() {
     let any = Permit::Any(narrows_base::Rate::from_bps(100_000_000));
     for (permit, label, sent_with) in [
         (any, "tear-reliable", "tear-reliable"),
@@ -190,7 +190,7 @@ fn wrong_keys_and_strangers_are_told_apart() {
 }
 
 #[test]
-fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
+fn learning_server_stores_the_path_to_a_client() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = here.path().join("clients.toml");
     std::fs::write(root.path().join("large"), bytes(3, 3_000_000)).unwrap();
@@ -223,7 +223,7 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
 }
 
 #[test]
-fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
+fn stored_path_seeds_only_connections_on_that_path() {
     let here = tempfile::tempdir().unwrap();
     let told = |rtt_s: Option<f64>| {
         let learned = LearnedPaths::at(here.path().join("clients.toml"));

@@ -27,7 +27,7 @@ fn puts() -> Permits {
 
 #[test]
 #[cfg(unix)]
-fn nothing_outside_the_root_is_read_or_written() {
+fn files_outside_the_root_are_neither_read_nor_written() {
     use std::os::unix::fs::symlink;
     let all = tempfile::tempdir().unwrap();
     let root = all.path().join("root");
@@ -90,7 +90,7 @@ fn raw_request(memory: &Memory, request: &FileRequest) -> Error {
 
 #[test]
 #[cfg(unix)]
-fn pipes_and_devices_are_no_files_and_hold_nobody_up() {
+fn pipes_and_devices_are_refused_without_blocking() {
     let root = tempfile::tempdir().unwrap();
     let fifo = root.path().join("fifo");
     rustix::fs::mknodat(
@@ -114,7 +114,7 @@ fn pipes_and_devices_are_no_files_and_hold_nobody_up() {
 }
 
 #[test]
-fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
+fn missing_forbidden_or_special_files_are_named() {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("d")).unwrap();
     std::fs::write(root.path().join("f"), "f").unwrap();
@@ -150,7 +150,7 @@ fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
 }
 
 #[test]
-fn only_clients_of_the_list_are_served_and_the_others_told_their_key() {
+fn unlisted_clients_are_refused_with_their_key() {
     let root = tempfile::tempdir().unwrap();
     let list_of = AllowList::read(&narrows_peers::key::text(&[1; 32])).unwrap();
     let permits = || Permits { put: true, clients: Some(list_of.clone()), ..Permits::default() };
@@ -164,7 +164,7 @@ fn only_clients_of_the_list_are_served_and_the_others_told_their_key() {
 }
 
 #[test]
-fn a_finished_file_is_not_moved_again_and_a_changed_one_replaced_at_once() {
+fn finished_file_is_skipped_and_changed_one_replaced() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let memory = Memory::new(root.path(), puts());
     let dir = open(here.path());
@@ -184,7 +184,7 @@ fn a_finished_file_is_not_moved_again_and_a_changed_one_replaced_at_once() {
 }
 
 #[test]
-fn whole_folders_come_and_go_with_all_that_is_in_them() {
+fn whole_folders_pass_both_ways_with_all_entries() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for d in ["a/b/c", "a/empty", "z"] {
         std::fs::create_dir_all(here.path().join(d)).unwrap();
@@ -216,7 +216,7 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
 }
 
 #[test]
-fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
+fn newer_of_two_uploads_of_one_file_continues() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let memory = Memory::new(root.path(), puts());
     let content = bytes(7, 100_000);
@@ -246,7 +246,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
 }
 
 #[test]
-fn a_client_that_is_stopped_keeps_what_it_has() {
+fn stopped_client_keeps_its_partial_file() {
     static STOP: AtomicBool = AtomicBool::new(false);
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("f"), bytes(1, 600_000)).unwrap();
@@ -315,7 +315,7 @@ fn framed(list: &[FileFrame<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_lies_leaves_nothing_under_the_final_name() {
+fn misbehaving_server_leaves_no_file_under_final_name() {
     let begin = |size| FileFrame::Begin { start: 0, size, mode: None };
     let right = *blake3::hash(b"abc").as_bytes();
     for (i, lies) in [

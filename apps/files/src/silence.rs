@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_wait_in_which_nothing_moves_at_all_is_over() {
+    fn wait_ends_only_without_any_progress() {
         let limit = Duration::from_secs(2);
         let Some(long_ago) = Instant::now().checked_sub(Duration::from_secs(3)) else { return };
         let mut silence = Silence { begun: long_ago, ..Silence::new(limit) };

@@ -53,7 +53,7 @@ fn silent_server() -> SocketAddr {
 
 /// The connection stays alive, so only the request's own deadline can end it.
 #[test]
-fn a_server_that_lives_and_says_nothing_is_given_up_over_rrtp() {
+fn silent_live_server_is_given_up_over_rrtp() {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("mine"), bytes(1, 3_000_000)).unwrap();
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
@@ -118,7 +118,7 @@ fn stalls_after(server: SocketAddr, most: u64) -> SocketAddr {
 
 /// In the handshake, before an answer, and in the middle of one.
 #[test]
-fn a_server_that_stops_in_the_middle_is_given_up_over_tcp() {
+fn server_that_stops_midway_is_given_up_over_tcp() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 500_000)).unwrap();
     let server = serve_tcp(root.path());
@@ -138,7 +138,7 @@ fn a_server_that_stops_in_the_middle_is_given_up_over_tcp() {
 
 /// The server of a long upload sends only WAIT frames. That is no silence: traffic in either direction counts.
 #[test]
-fn an_upload_that_lasts_longer_than_a_silence_may_ends_well() {
+fn upload_longer_than_the_silence_limit_succeeds() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(here.path().join("mine"), bytes(1, 450_000)).unwrap();
     let server = serve_tcp(root.path());
@@ -149,7 +149,7 @@ fn an_upload_that_lasts_longer_than_a_silence_may_ends_well() {
 }
 
 #[test]
-fn a_server_that_takes_an_upload_says_that_it_is_at_work() {
+fn server_reports_progress_during_an_upload() {
     let root = tempfile::tempdir().unwrap();
     let memory = Memory::new(root.path(), Permits { put: true, ..Permits::default() });
     let FileStream { mut input, mut output } = memory.open().unwrap();

@@ -33,7 +33,7 @@ fn when_moving(act: impl Fn() + Send + Sync + 'static) -> TransferControl {
 
 #[test]
 #[cfg(unix)]
-fn each_entry_that_is_left_out_is_named_with_its_reason() {
+fn each_omitted_entry_is_named_with_its_reason() {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
@@ -88,7 +88,7 @@ fn each_entry_that_is_left_out_is_named_with_its_reason() {
 }
 
 #[test]
-fn what_is_appended_while_a_file_is_sent_does_not_matter() {
+fn bytes_appended_during_sending_do_not_matter() {
     let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let content = bytes(1, 3_000_000);
     let append = |log: std::path::PathBuf| {
@@ -109,7 +109,7 @@ fn what_is_appended_while_a_file_is_sent_does_not_matter() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_or_is_written_over_is_said_to_be() {
+fn shortened_or_overwritten_source_is_named() {
     let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Memory::new(there.path(), puts());
     let log = here.path().join("log");
@@ -169,7 +169,7 @@ fn holes_stay_holes() {
 /// the file.
 #[test]
 #[cfg(unix)]
-fn a_partial_file_that_is_a_link_is_not_written_through() {
+fn partial_file_as_symlink_is_not_followed() {
     let content = bytes(5, 400_000);
     type Link = fn(&Path, &Path) -> std::io::Result<()>;
     let links: [Link; 2] =
@@ -263,7 +263,7 @@ fn folder_of_many_entries_is_listed_in_parts() {
 }
 
 #[test]
-fn folder_too_large_to_get_is_refused_before_it_is_put() {
+fn folder_too_large_to_get_is_refused_before_put() {
     let here = tempfile::tempdir().unwrap();
     let there = tempfile::tempdir().unwrap();
     // The tests' limit for listings is 4 MiB.

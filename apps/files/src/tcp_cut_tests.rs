@@ -103,7 +103,7 @@ fn clear(e: &Error, what: &str) {
 }
 
 #[test]
-fn an_opening_cut_at_any_byte_harms_nobody() {
+fn opening_cut_at_any_byte_leaves_the_server_working() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 100)).unwrap();
     let (service, server) = serve(root.path());
@@ -123,7 +123,7 @@ fn an_opening_cut_at_any_byte_harms_nobody() {
 
 /// After a valid handshake: messages that are empty, shorter than a tag, announced and not sent, forged.
 #[test]
-fn half_and_forged_messages_behind_a_true_opening_end_the_connection() {
+fn partial_or_forged_messages_after_opening_close_the_connection() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("f"), bytes(1, 100)).unwrap();
     let (service, server) = serve(root.path());
@@ -146,7 +146,7 @@ fn half_and_forged_messages_behind_a_true_opening_end_the_connection() {
 }
 
 #[test]
-fn what_comes_byte_by_byte_is_served() {
+fn request_arriving_byte_by_byte_is_served() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("f"), bytes(1, 3000)).unwrap();
     let (service, server) = serve(root.path());

@@ -55,7 +55,7 @@ fn files_go_both_ways_across_many_changes_of_keys() {
 
 /// Two connections of a client share the limit. Only what the limit forbids is asserted: a busy machine is slower.
 #[test]
-fn tcp_server_keeps_to_its_limit_over_connections_of_a_client() {
+fn tcp_rate_limit_spans_all_connections_of_a_client() {
     const BYTES: usize = 200_000;
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, BYTES)).unwrap();
@@ -82,7 +82,7 @@ fn tcp_server_keeps_to_its_limit_over_connections_of_a_client() {
 }
 
 #[test]
-fn a_server_with_another_key_learns_nothing() {
+fn server_with_wrong_key_gets_no_request() {
     let root = tempfile::tempdir().unwrap();
     let wrong: Accept = Box::new(|_| Err(Error::new(ErrorKind::WrongKey, "another key")));
     let session = session(serve(root.path()), None, wrong).unwrap();
@@ -91,7 +91,7 @@ fn a_server_with_another_key_learns_nothing() {
 }
 
 #[test]
-fn who_is_not_there_no_server_or_of_another_version_is_named() {
+fn missing_foreign_or_incompatible_server_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = free.local_addr().unwrap();
     drop(free);

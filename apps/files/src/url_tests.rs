@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn addresses_are_read_with_and_without_what_may_be_left_out() {
+fn addresses_are_read_with_and_without_optional_parts() {
     let key = key::text(&[5; 32]);
     for (text, server, path, folder) in [
         ("rrtp://a:1/x/y".to_string(), "a:1", "x/y", false),
@@ -20,7 +20,7 @@ fn addresses_are_read_with_and_without_what_may_be_left_out() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_would_be_right() {
+fn malformed_address_names_fault_and_right_form() {
     for (text, hint) in [
         ("a:1/x", "rrtp://HOST:PORT/PATH"),
         ("rrt://a/x", "did you mean 'rrtp'?"),
@@ -50,7 +50,7 @@ proptest! {
         }
     }
     #[test]
-    fn nothing_breaks_the_reader(text in "\\PC{0,40}") {
+    fn arbitrary_text_never_breaks_the_reader(text in "\\PC{0,40}") {
         let _ = Url::read(&text);
     }
 }

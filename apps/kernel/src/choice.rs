@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_needs_every_packets_fate_is_refused() {
+    fn controller_that_needs_packet_outcomes_is_refused() {
         let e = Choice::new("rrtp-lasthop").unwrap_err().to_string();
         assert!(e.contains("use rrtp-lasthop over rrtp"), "the protocol with its classifier: {e}");
         for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal"] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_controller_serves_under_a_name_that_the_kernel_takes() {
+    fn every_other_controller_gets_a_valid_kernel_name() {
         let mut served = 0;
         for entry in narrows_congestion::CONTROLLERS.iter() {
             let Ok(choice) = Choice::new(entry.descriptor.name) else { continue };

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_tells_what_was_written() {
+    fn instance_file_reads_back_its_contents() {
         let instance = Instance {
             name: "nw_vegas".into(),
             controller: "vegas(alpha=2, beta=4)".into(),

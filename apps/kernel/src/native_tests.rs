@@ -169,7 +169,7 @@ fn recorded_transfers_are_decided_alike() {
 
 /// Registered without a process: it stays, and its connections work, until it is unloaded.
 #[test]
-fn it_stays_when_nobody_holds_it() {
+fn native_controller_stays_without_a_handle() {
     let Some((programs, net)) = prepared() else { return };
     let native = Native::new("stpd(reference=2)").unwrap();
     let loaded = programs.register_native("nw_native_stays", &native, true).unwrap();

@@ -72,7 +72,7 @@ mod tests {
 
     /// Protects against places that are not the kernel's.
     #[test]
-    fn what_was_sent_is_told() {
+    fn sent_bytes_are_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut far = listener.accept().unwrap().0;

@@ -146,7 +146,7 @@ fn unloading_leaves_connections_living() {
 }
 
 #[test]
-fn who_finds_no_slot_goes_on_as_reno() {
+fn connection_without_a_slot_continues_as_reno() {
     let Some((programs, net)) = prepared() else { return };
     let loaded = programs.register_with("nw_slots", 2).unwrap();
     let agent = Agent::start(loaded, Choice::new("rrtp").unwrap()).unwrap();
@@ -171,7 +171,7 @@ fn who_finds_no_slot_goes_on_as_reno() {
 
 /// With any content of the slots, the kernel continues. Without limits, so does the transfer.
 #[test]
-fn hostile_answers_hurt_nobody() {
+fn arbitrary_slot_values_do_not_stop_the_kernel() {
     let Some((programs, net)) = prepared() else { return };
     let loaded = programs.register("nw_hostile").unwrap();
     let (near, mut far) = net.connect("nw_hostile");
@@ -310,7 +310,7 @@ fn a_stopped_or_killed_agent_stalls_no_transfer() {
 /// A ring that is not read fills up: records are lost and counted, and the transfer continues as Reno. A later agent
 /// computes the missed events from the totals of later records, and takes over.
 #[test]
-fn a_full_ring_loses_records_and_nothing_else() {
+fn full_ring_loses_only_records() {
     let Some((_, net)) = prepared() else { return };
     // One page: 34 records.
     let programs = BpfPrograms::prepare_with(rustix::param::page_size()).unwrap();

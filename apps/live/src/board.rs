@@ -124,7 +124,7 @@ mod tests {
 
     /// A new browser gets everything, a later request only the changed points, and without changes there is no frame.
     #[test]
-    fn those_who_follow_get_the_points_that_changed() {
+    fn followers_get_changed_points() {
         let board = board();
         let (seen, first) = board.since(None);
         let first = first.unwrap();

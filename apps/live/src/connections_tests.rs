@@ -152,7 +152,7 @@ fn an_hour_of_a_connection_is_bounded() {
 
 /// A small file is served between two samples: its connection is on the page all the same.
 #[test]
-fn what_begins_and_ends_between_two_looks_is_shown() {
+fn connection_within_one_interval_is_shown() {
     let (feed, mut connections) = connections();
     connections.admit(vec![opened(1)]);
     connections.sample(16_667, Vec::new(), &BTreeMap::from([(key(1), ended(10))]));

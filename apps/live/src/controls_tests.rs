@@ -74,7 +74,7 @@ fn changes_by_hand_become_a_scenario_that_runs() {
 
 /// A value out of range changes no setting, and the one-line error has the permitted values.
 #[test]
-fn impossible_values_are_refused_and_change_nothing() {
+fn impossible_values_are_refused_and_settings_stay() {
     let (noted, controls) = controls();
     for (set, value) in [
         ("rate", "0"),

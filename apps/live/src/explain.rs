@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_on_the_link_are_told_from_drops_and_timeouts_come_first() {
+    fn link_losses_differ_from_drops_and_timeouts_come_first() {
         let mut explainer = steady();
         let now = FlowSample { link_losses: 1, timeouts: 1, ..sample(20, 1.0, 57.0) };
         let events = explainer.look(0, now);

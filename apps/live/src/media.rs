@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_on_is_told_of_at_its_beginning_and_every_five_seconds() {
+    fn lasting_state_is_reported_at_start_and_every_5_s() {
         let mut counts = EventCounts::default();
         let mut told = Vec::new();
         for now in (0..12_000_000).step_by(100_000) {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_is_written_by_the_conventions_and_labels_are_escaped() {
+    fn counters_follow_conventions_and_labels_are_escaped() {
         let counter = Counter::new("refusals", "Refused requests.", &["reason"]);
         counter.add(&["too_many"], 2);
         counter.add(&["too_many"], 1);

@@ -33,7 +33,7 @@ fn frame(feed: &Feed, run: u64) -> Value {
 
 /// Observation changes no result, and each protocol's first seed can be observed.
 #[test]
-fn runs_are_the_same_whether_they_are_looked_at_or_not() {
+fn observed_and_unobserved_runs_are_identical() {
     let plan = plan("5Mbit/s,30ms,loss=0.5%", "cubic,bbr,rrtp");
     let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
     let alone: Vec<u64> =
@@ -48,7 +48,7 @@ fn runs_are_the_same_whether_they_are_looked_at_or_not() {
 /// A queue that overflows appears on the page as drops, the affected flow, its smaller window with that reason, and the
 /// packet in the sequence plot.
 #[test]
-fn a_drop_is_seen_in_the_queue_the_flow_the_event_and_the_sequence() {
+fn drop_appears_in_queue_flow_events_and_sequence() {
     let plan = plan("5Mbit/s,30ms,queue=20p", "cubic");
     let (feed, _) = watched(&plan);
     let frame = frame(&feed, feed.runs()[0].id);

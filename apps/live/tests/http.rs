@@ -107,7 +107,7 @@ fn ask(address: &str, method: &str, target: &str, headers: &str, body: &str) -> 
 
 /// The page is one response whose policy permits no other loads and no framing.
 #[test]
-fn the_page_is_one_answer_that_loads_nothing_else() {
+fn page_is_one_answer_without_further_requests() {
     let (_live, _, address, token) = page();
     let answer = ask(&address, "GET", &format!("/?token={token}"), "", "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -171,7 +171,7 @@ fn updates_come_as_events() {
 
 /// Wrong token, wrong host, another site, wrong method, too long: one line each, and no change.
 #[test]
-fn strangers_get_one_line_and_change_nothing() {
+fn forbidden_requests_get_one_line_and_change_no_setting() {
     let (_live, noted, address, token) = page();
     let order = r#"{"direction":0,"set":"rate","value":"1Mbit/s"}"#;
     let own = format!("x-narrows-token: {token}\r\n");
@@ -210,7 +210,7 @@ fn strangers_get_one_line_and_change_nothing() {
 
 /// Endless headers, bytes that are not HTTP, silent connections: the page is served to others meanwhile.
 #[test]
-fn whoever_speaks_no_http_holds_nobody_up() {
+fn non_http_client_does_not_delay_the_rest() {
     let (_live, _, address, token) = page();
     let silent: Vec<_> = (0..20).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let endless = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{}", "X: y\r\n".repeat(20_000));
@@ -352,7 +352,7 @@ fn page_with_simulation() -> LivePage {
 
 /// A connection's simulation is drawn over it: in the same chart and colour, with short dashes.
 #[test]
-fn a_browser_lays_simulations_over_what_they_simulate() {
+fn browser_overlays_simulations_on_their_originals() {
     let Some(chromium) = chromium() else { return };
     // A flow's line in the legend button: colour and dashes.
     let line = |page: &str, name: &str| -> Option<(String, String)> {

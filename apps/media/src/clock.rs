@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_from_the_far_future_change_nothing_until_there_is_nothing_else() {
+    fn far_future_stamps_are_ignored_until_only_they_remain() {
         let mut clock = PathClock::default();
         clock.on_packet(at(50), at(0));
         clock.use_it();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoder_gets_what_is_permitted_less_headers_and_repeats() {
+    fn encoder_rate_is_permitted_rate_less_headers_and_repeats() {
         let all = told(60, |_| 5.0, Duration::ZERO);
         let last = all.last().unwrap().1;
         assert!((5.0 * 0.92 * 0.9 / 1.05..5.0 * 0.92 * 0.95 / 1.05).contains(&last), "{last}");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_in_a_transport_stream_begins_with_its_pes_packet() {
+    fn picture_in_transport_stream_starts_at_its_pes_packet() {
         let mut frames = FrameCounter::default();
         let all = [
             ts(0, true, None, &[0]),

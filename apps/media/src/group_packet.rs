@@ -94,7 +94,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_sender_writes_is_read(session: u64, rates in proptest::collection::vec(1u32.., 1..=8)) {
+        fn group_packet_reads_back_as_written(session: u64, rates in proptest::collection::vec(1u32.., 1..=8)) {
             let head = Head { session, layer: 0, rates };
             let mut bytes = write(&head, message(7));
             prop_assert_eq!(read_packet(&mut bytes), Some((head, &message(7)[..])));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_none() {
+    fn impossible_group_packets_are_refused() {
         let good = Head { session: 1, layer: 0, rates: vec![500, 1000] };
         for head in [
             Head { rates: Vec::new(), ..good.clone() },

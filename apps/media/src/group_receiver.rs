@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_is_in_as_many_groups_as_its_link_carries() {
+    fn receiver_joins_the_groups_that_its_link_carries() {
         let mut means = Vec::new();
         for (link, most) in [(0.3e6, 1.7), (1e6, 2.7), (3e6, 3.0)] {
             let (levels, receiver) = minute(link);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_from_far_ahead_change_nothing_until_there_is_nothing_else() {
+    fn far_numbers_are_ignored_until_only_they_remain() {
         let mut receiver = receiver();
         let now = Time::ZERO;
         receiver.on_packet(now, FROM, &mut packet(1, 0, 0, now));

@@ -78,7 +78,7 @@ mod tests {
     use crate::group_packet::read_packet;
 
     #[test]
-    fn no_more_than_the_total_rate_leaves_and_the_base_layer_is_whole() {
+    fn total_rate_bounds_sending_and_base_layer_stays_whole() {
         let rates = [Rate::from_bps(400_000), Rate::from_bps(400_000)];
         let mut sender = GroupSender::new(7, &rates, Rate::from_bps(1_000_000));
         let (mut bytes, mut base) = (0, 0);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_waits_means_no_timer() {
+    fn empty_queue_sets_no_timer() {
         let mut sender = GroupSender::new(1, &[Rate::from_bps(1)], Rate::from_bps(1_000_000));
         assert!(sender.next_timeout().is_never());
         sender.on_datagram(Time::ZERO, 0, b"media");

@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_heard(words: [u8; HELLO], numbers: [u8; STATUS]) {
+        fn hello_reads_back_as_written(words: [u8; HELLO], numbers: [u8; STATUS]) {
             if let Some((latency, layers)) = read_hello(words) {
                 prop_assert!(LATENCIES.contains(&latency) && layers <= MAX_LAYERS);
             }

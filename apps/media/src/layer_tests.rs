@@ -50,7 +50,7 @@ async fn comes(player: &UdpSocket, layer: u8) {
 /// If the link's rate falls below the need of both layers, the upper one is dropped; it is added again when the rate
 /// returns. Each layer is released at its own port.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_layer_is_dropped_with_the_links_rate_and_added_again() {
+async fn layer_is_dropped_at_low_rate_and_added_again() {
     let far = far().await;
     let wide = Rate::from_bps(6_000_000);
     let mut link = LinkConfig::plain(wide, Duration::from_millis(10));

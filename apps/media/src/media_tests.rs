@@ -153,7 +153,7 @@ fn data(number: u32, stamp: Time) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sender_that_talks_nonsense_is_refused_and_the_next_one_comes() {
+async fn malformed_sender_is_refused_and_the_next_accepted() {
     let far = far().await;
     let (_endpoint, connection) = far.connect().await;
     let (mut send, _receive) = connection.open_bi().await.unwrap();
@@ -169,7 +169,7 @@ async fn a_sender_that_talks_nonsense_is_refused_and_the_next_one_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_and_stamps_from_the_far_future_do_not_hold_media_up() {
+async fn garbage_and_far_future_stamps_do_not_delay_media() {
     let far = far().await;
     let (_endpoint, connection) = far.connect().await;
     let (mut send, _receive) = connection.open_bi().await.unwrap();
@@ -202,7 +202,7 @@ async fn garbage_and_stamps_from_the_far_future_do_not_hold_media_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sender_without_a_place_on_the_list_ends_with_one_line() {
+async fn unlisted_sender_ends_with_one_line() {
     let far = far().await;
     let (sending, _, _) = far.sender(&Identity::generate().unwrap()).await;
     let Err(Error { kind: ErrorKind::Refused, line, .. }) = sending.keep().await else {
@@ -212,7 +212,7 @@ async fn a_sender_without_a_place_on_the_list_ends_with_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_goes_is_named_once_and_a_sender_that_connects_again_takes_its_own_place() {
+async fn lost_receiver_is_named_once_and_sender_reconnects() {
     let far = far().await;
     let (first, _, told) = far.sender(&far.client).await;
     let kept = first.clone();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_takes_from_its_first_stamp_until_all_of_it_is_there() {
+    fn frame_time_runs_from_first_stamp_to_last_arrival() {
         let meter = metered(101, |_, _| false);
         assert_eq!(meter.counts(), FrameCounts { frames: 100, ..FrameCounts::default() });
         let near = |found: Option<Duration>, expected: f64| {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_which_a_packet_is_missing_is_late_and_only_a_long_row_of_them_is_a_stall() {
+    fn frame_with_missing_packet_is_late_many_are_a_stall() {
         // The middle of one frame, the end of another, and the beginning of a third.
         let meter =
             metered(101, |frame, packet| matches!((frame, packet), (10, 1) | (20, 2) | (30, 0)));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_asked_for_twice_at_each_attempt_until_the_deadline() {
+    fn gap_is_requested_twice_per_attempt_until_its_deadline() {
         let mut missing = MissingPackets::default();
         missing.on_gap(at(0), 3..6, at(0));
         missing.on_gap(at(0), 8..9, at(0));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_overtaken_makes_the_others_wait_longer() {
+    fn reordered_packet_lengthens_the_wait_for_requests() {
         let mut missing = MissingPackets::default();
         missing.on_gap(at(0), 1..2, at(0));
         assert_eq!(missing.on_arrival(at(8), 1), Was::Overtaken);

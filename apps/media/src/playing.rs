@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_has_the_longest_pause_and_the_longest_frame_since_the_one_before() {
+    fn sample_has_longest_pause_and_frame_since_the_previous() {
         let latency = Duration::from_millis(100);
         let mut layers = LayerStatistics::new(1, latency);
         let mut looks = Looks::new(7, at(0));

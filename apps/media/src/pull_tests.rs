@@ -94,7 +94,7 @@ async fn played(near: &Near, player: &UdpSocket) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_connects_gets_the_media_and_another_when_it_is_gone() {
+async fn next_receiver_gets_the_media_after_the_first_leaves() {
     let (first, second) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let near = near(&[&first, &second]).await;
     let one = view(&near, &first).await;
@@ -122,7 +122,7 @@ async fn a_receiver_that_is_started_again_takes_its_own_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_not_on_the_list_gets_nothing_and_one_line() {
+async fn unlisted_receiver_gets_one_line_and_no_media() {
     let near = near(&[&Identity::generate().unwrap()]).await;
     let stranger = view(&near, &Identity::generate().unwrap()).await;
     let e = stranger.task.await.unwrap().unwrap_err();
@@ -131,7 +131,7 @@ async fn whoever_is_not_on_the_list_gets_nothing_and_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sender_that_connects_to_a_sender_is_told_what_belongs_together() {
+async fn sender_connecting_to_sender_gets_the_right_pairing() {
     let client = Identity::generate().unwrap();
     let near = near(&[&client]).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -144,7 +144,7 @@ async fn a_sender_that_connects_to_a_sender_is_told_what_belongs_together() {
 /// A listed client that answers with invalid data, or not at all, keeps its place for the time allowed for an answer,
 /// and at most as long as its connection.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_talks_nonsense_gives_its_place_to_the_next() {
+async fn malformed_receiver_gives_its_place_to_the_next() {
     let (hostile, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let near = near(&[&hostile, &client]).await;
     let key = StaticKey::new(*hostile.private()).unwrap();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_follow_a_step_of_the_rate_and_change_no_more() {
+    fn layers_follow_a_rate_step_then_stay() {
         let rate = |s: f64| if (20.0..40.0).contains(&s) { 0.8e6 } else { 4e6 };
         let (all, changes) = played(60, rate, |_| false);
         assert_eq!((all[19 * 20], all[30 * 20], all[59 * 20]), (3, 1, 3));
@@ -198,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_wavers_around_a_layer_does_not_make_it_flap() {
+    fn rate_near_a_layers_does_not_make_it_flap() {
         let (_, changes) = played(120, |s| 3.5e6 * (1.0 + 0.08 * (s * 3.0).sin()), |_| false);
         assert!(changes <= 12, "{changes}");
     }
 
     #[test]
-    fn a_layer_that_comes_too_late_is_tried_more_and_more_rarely() {
+    fn late_layer_is_tried_with_growing_intervals() {
         // At most one change in ten seconds, including the first minute.
         let (_, changes) = played(60, |_| 50e6, |active| active == 3);
         assert!(changes <= 6, "{changes}");
@@ -215,7 +215,7 @@ mod tests {
 
     /// A controller that permits at most twice the used rate, on a path without a limit.
     #[test]
-    fn a_layer_for_which_the_controller_does_not_know_the_rate_is_tried() {
+    fn layer_above_the_known_rate_is_tried() {
         let mut quality = Quality::new(&RATES, Duration::from_millis(300));
         let mut permitted = 0.6e6;
         for tick in 0..600 {

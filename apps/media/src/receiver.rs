@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_leaves_at_its_stamp_and_the_latency_whatever_its_own_delay() {
+    fn datagram_leaves_at_stamp_plus_latency_whatever_its_delay() {
         let mut receiver = MediaLayerReceiver::new(LATENCY);
         // The path takes 30 ms; the second packet takes 50 ms more, and the third overtakes it.
         receiver.on_message(at(1030), &data(0, at(0), b"a"));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_its_time_is_counted_and_not_handed_out() {
+    fn late_datagram_is_counted_and_dropped() {
         let mut receiver = MediaLayerReceiver::new(LATENCY);
         for number in [0, 2, 3] {
             receiver.on_message(at(30), &data(number, at(0), b"x"));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined_and_a_datagram_without_one_of_them_is_not_handed_out() {
+    fn parts_are_joined_and_incomplete_datagrams_dropped() {
         let mut receiver = MediaLayerReceiver::new(LATENCY);
         let part = |number, part, payload| {
             let (last_part, frame, begins_frame) = (1, 1, true);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_from_the_far_future_keeps_nothing_back() {
+    fn far_future_stamp_does_not_delay_other_datagrams() {
         let mut receiver = MediaLayerReceiver::new(LATENCY);
         receiver.on_message(at(30), &data(0, at(0), b"x"));
         receiver.on_message(at(31), &data(1, at(1 << 40), b"x"));

@@ -23,7 +23,7 @@ fn block(parts: usize, loss: f64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn as_many_as_there_are_repairs_are_restored_and_no_more() {
+fn each_repair_packet_restores_one_loss() {
     let mut random = RandomKey::from_seed(1).stream();
     for parts in 1..=MAX_PARTS {
         let (messages, repairs) = block(parts, 0.08);
@@ -57,7 +57,7 @@ fn as_many_as_there_are_repairs_are_restored_and_no_more() {
 }
 
 #[test]
-fn a_block_is_closed_by_its_size_its_age_and_a_gap() {
+fn block_closes_by_size_age_or_gap() {
     let mut protector = Protector::default();
     let mut count = |n: u64, ms: u64| protector.on_part(n, b"part", at(ms), LATENCY, 0.01).len();
     let full: usize = (0..MAX_PARTS as u64).map(|n| count(n, 0)).sum();

@@ -27,7 +27,7 @@ fn leaving(sender: &mut MediaLayerSender, now: Time) -> Vec<u32> {
 }
 
 #[test]
-fn what_is_asked_for_goes_first_and_once_for_each_attempt() {
+fn requested_repeats_go_first_once_per_attempt() {
     let mut sender = MediaLayerSender::new(LATENCY);
     (0..3).for_each(|_| sender.on_datagram(at(0), b"datagram", 100));
     assert_eq!(leaving(&mut sender, at(0)), [0, 1, 2]);
@@ -44,7 +44,7 @@ fn what_is_asked_for_goes_first_and_once_for_each_attempt() {
 }
 
 #[test]
-fn nothing_is_repeated_that_would_come_too_late() {
+fn late_repeats_are_not_sent() {
     let mut sender = MediaLayerSender::new(LATENCY);
     sender.on_datagram(at(0), b"datagram", 100);
     assert_eq!(leaving(&mut sender, at(0)), [0]);
@@ -58,7 +58,7 @@ fn nothing_is_repeated_that_would_come_too_late() {
 }
 
 #[test]
-fn the_oldest_is_dropped_before_its_deadline_so_that_the_rest_can_be_repeated() {
+fn oldest_datagram_is_dropped_early_to_allow_repeats() {
     let mut sender = MediaLayerSender::new(LATENCY);
     (0..10).for_each(|n| sender.on_datagram(at(20 * n), b"datagram", 100));
     // Of 200 ms, 50 are left for a repeat: parts older than 150 ms are dropped.
@@ -68,7 +68,7 @@ fn the_oldest_is_dropped_before_its_deadline_so_that_the_rest_can_be_repeated() 
 }
 
 #[test]
-fn a_long_datagram_is_sent_in_parts_and_one_that_is_too_long_not_at_all() {
+fn long_datagram_is_split_and_oversized_one_refused() {
     let mut sender = MediaLayerSender::new(LATENCY);
     sender.on_datagram(at(0), &[7; 200], HEAD + 90);
     sender.on_datagram(at(0), &[7; 90 * MAX_PARTS + 1], HEAD + 90);
@@ -100,7 +100,7 @@ fn repeats_are_bounded_whatever_is_asked_for() {
 }
 
 #[test]
-fn memory_is_bounded_if_nothing_leaves() {
+fn memory_is_bounded_while_sending_is_blocked() {
     let mut sender = MediaLayerSender::new(Duration::from_secs(1000));
     (0..100_000).for_each(|_| sender.on_datagram(at(1), &[7; 1400], 1400));
     assert!(sender.kept.len() <= MAX_KEPT && sender.bytes <= MAX_BYTES);
@@ -127,7 +127,7 @@ fn after_a_pause(cause: Cause) -> (u64, DropsByCause) {
 }
 
 #[test]
-fn what_waited_since_the_path_stood_still_leaves_and_what_waited_for_the_rate_is_dropped() {
+fn datagrams_survive_an_outage_but_not_a_low_rate() {
     assert_eq!(after_a_pause(Cause::Silence), (30, DropsByCause::default()));
     let (left, dropped) = after_a_pause(Cause::Rate);
     assert_eq!((left, dropped), (17, DropsByCause { rate: 13, ..DropsByCause::default() }));

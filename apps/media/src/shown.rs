@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_stops_is_a_switch_and_one_that_pauses_is_none() {
+    fn stopped_layer_is_a_switch_paused_layer_is_not() {
         let mut layers = LayerStatistics::new(3, Duration::from_millis(100));
         for ms in (0..20_000u64).step_by(40) {
             for layer in 0..3 {

@@ -203,7 +203,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_no_transport_stream_is_none() {
+    fn foreign_bytes_are_no_transport_stream() {
         let text: Vec<u8> = (0..1472u32).map(|n| (n * n / 7) as u8).collect();
         for datagram in [&[][..], &[SYNC], &[SYNC; 100], &[0; 188], &text] {
             assert!(!is_ts(datagram), "{datagram:?}");

@@ -160,7 +160,7 @@ fn losses_are_repaired_within_the_latency_and_packets_leave_evenly() {
 }
 
 #[test]
-fn nothing_is_repeated_where_packets_only_overtake_each_other() {
+fn reordering_alone_causes_no_repeats() {
     let network = Network { jitter: Duration::from_millis(5), ..Network::new(0.0, 1.0, FAST, 1) };
     let outcome = minute(network, LATENCY, 4e6);
     assert_eq!((outcome.received.missed, outcome.late_frames), (0, 0));
@@ -170,7 +170,7 @@ fn nothing_is_repeated_where_packets_only_overtake_each_other() {
 
 /// The encoder ignores its rate: packets that leave are in time, although the path is saturated.
 #[test]
-fn an_encoder_that_sends_too_much_loses_packets_before_the_path_and_not_their_time() {
+fn excess_of_an_encoder_is_dropped_before_the_path() {
     let outcome = minute(Network::new(0.01, 1.0, Rate::from_bps(3_000_000), 1), LATENCY, 6e6);
     let ReceiverCounters { parts, missed, .. } = outcome.received;
     assert!(outcome.dropped > parts / 2, "{} of {parts}", outcome.dropped);
@@ -193,7 +193,7 @@ fn an_outage_costs_no_more_than_itself() {
 /// If a round trip takes longer than the latency, no repeat is in time. Repair packets then reduce the number of late
 /// packets, most of all for single losses.
 #[test]
-fn repairs_restore_what_no_repeat_could() {
+fn repairs_restore_packets_beyond_the_reach_of_repeats() {
     let budget = Duration::from_millis(45);
     let run = |loss: f64, row: f64, known_loss: f64| {
         let network = Network { known_loss, ..Network::new(loss, row, FAST, 1) };

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_full_and_a_path_that_says_nothing_are_told_apart() {
+    fn full_window_and_silent_path_are_distinguished() {
         let (mut watch, mut waits) = (CauseTracker::new(Time::ZERO), WaitingTimes::default());
         let mut look = WaitingSample { heard: 1, flight: 10, window: 10.0, srtt: ms(10) };
         for at in 0..300 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_did_not_run_does_not_take_the_other_for_silent() {
+    fn suspended_end_does_not_count_the_peer_as_silent() {
         let mut watch = CauseTracker::new(Time::ZERO);
         let look = WaitingSample { heard: 1, flight: 10, window: 20.0, srtt: ms(10) };
         assert_eq!(watch.on_look(Time::ZERO + ms(1), &look, true), None);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_with_nothing_in_flight_hears_nothing_and_that_is_no_silence() {
+    fn idle_sender_without_acks_is_no_silence() {
         let mut watch = CauseTracker::new(Time::ZERO);
         let look = WaitingSample { heard: 1, flight: 0, window: 20.0, srtt: ms(10) };
         for at in 0..500 {

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_server_is_pinned_at_first_and_a_changed_key_is_refused_until_it_is_forgotten() {
+fn changed_key_of_a_pinned_server_is_refused_until_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let known = KnownServers::at(folder.path().join("new/known_servers"));
     assert_eq!(known.check("a:1", &[1; 32]).unwrap(), KeyCheck::New);
@@ -30,7 +30,7 @@ fn a_new_content_is_not_written_through_a_link() {
 }
 
 #[test]
-fn a_spoilt_line_is_an_error_and_not_a_forgotten_key() {
+fn malformed_line_is_an_error_not_a_forgotten_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("known");
     for text in ["a:1\n", "# x\na:1 nonsense\n"] {
@@ -41,7 +41,7 @@ fn a_spoilt_line_is_an_error_and_not_a_forgotten_key() {
 }
 
 #[test]
-fn an_allow_list_has_comments_and_tells_the_line_that_is_wrong() {
+fn allow_list_has_comments_and_names_a_wrong_line() {
     let key = crate::key::text(&[7; 32]);
     let list = AllowList::read(&format!("# who\n\n{key} the laptop # mine\n")).unwrap();
     assert!(list.holds(&[7; 32]) && !list.holds(&[8; 32]) && list.len() == 1);

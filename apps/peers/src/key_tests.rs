@@ -33,7 +33,7 @@ fn a_private_key_is_not_written_through_a_link() {
 }
 
 #[test]
-fn a_file_that_is_no_key_is_named_and_left_alone() {
+fn file_without_a_key_is_named_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("k");
     write_private(&path, "hello\n").unwrap();

@@ -13,7 +13,7 @@ fn in_folder() -> (tempfile::TempDir, LearnedPaths) {
 }
 
 #[test]
-fn what_was_learned_is_found_again_and_nonsense_is_named() {
+fn learned_path_is_found_and_malformed_line_named() {
     let (_folder, learned) = in_folder();
     assert_eq!(learned.get("a:1").unwrap(), None);
     learned.keep("a:1", path(1.5)).unwrap();
@@ -29,7 +29,7 @@ fn what_was_learned_is_found_again_and_nonsense_is_named() {
 }
 
 #[test]
-fn what_is_old_is_forgotten_and_what_a_user_wrote_is_not() {
+fn old_paths_are_forgotten_but_not_the_users() {
     let (_folder, learned) = in_folder();
     let long_ago = now() - LASTS - 1;
     std::fs::write(learned.path(), "['by-hand:1']\nrate_bps = 5.0\n").unwrap();

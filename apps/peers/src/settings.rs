@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_one_line_that_says_where() {
+    fn wrong_settings_give_one_line_with_its_place() {
         for (text, line) in [
             ("quota = 8 GB", "line 1"),
             ("a = 1\n[b]\nc = 2", "line 2"),

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_one_process_are_the_next_ones_and_files_stay_small() {
+    fn saved_tokens_are_used_once_across_processes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sub/tokens");
         let mut first = SavedTokens::at(file.clone());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_is_old_is_no_token() {
+    fn unreadable_or_old_token_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens");
         let hex = "07".repeat(36);

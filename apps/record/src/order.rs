@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn events_leave_in_the_order_of_their_times_when_they_have_waited() {
+    fn waiting_events_leave_in_the_order_of_their_times() {
         let mut order = ReorderBuffer::default();
         let begun = Instant::now();
         for at in [30, 10, 20] {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn waiting_events_are_bounded() {
         let mut order = ReorderBuffer::default();
         let now = Instant::now();
         let large = MAX_BYTES / 4;

@@ -91,7 +91,7 @@ fn an_ipv6_capture_is_right_too() {
 }
 
 #[test]
-fn a_full_file_counts_what_it_leaves_out() {
+fn full_file_counts_omitted_packets() {
     let mut packets = CaptureFile::new(Vec::new(), "client").unwrap();
     packets.most = 3000;
     let from = "127.0.0.1:1".parse().unwrap();
@@ -104,7 +104,7 @@ fn a_full_file_counts_what_it_leaves_out() {
 }
 
 #[test]
-fn an_endpoint_bound_to_all_addresses_is_shown_with_the_one_it_uses() {
+fn endpoint_bound_to_any_address_is_shown_with_its_own() {
     let mut ways = Ways::default();
     let local = ways.local("0.0.0.0:7".parse().unwrap(), "127.0.0.1:9".parse().unwrap());
     assert_eq!(local, "127.0.0.1:7".parse().unwrap());

@@ -40,7 +40,7 @@ fn measured_with(
 
 /// Each message has seven packets of an MPEG transport stream, as their senders use.
 #[test]
-fn messages_may_be_larger_than_what_every_path_carries() {
+fn messages_may_exceed_the_smallest_path_mtu() {
     let amount = Amount::Time(Duration::from_millis(500));
     let result = measured_with(TrafficKind::Messages(1316), SpeedDirection::Up, 1, amount);
     assert!(

@@ -63,7 +63,7 @@ fn differs(sim: &MeasuredRun, real: &MeasuredRun, late_s: f64) -> Option<String>
 }
 
 #[test]
-fn real_sockets_do_what_the_simulation_says() {
+fn real_sockets_agree_with_the_simulation() {
     let transfer = SimVsReal {
         protocol: "rrtp+bbr".into(),
         link: "10Mbit/s,20ms,queue=50kB".into(),
@@ -93,7 +93,7 @@ fn real_sockets_do_what_the_simulation_says() {
 
 /// A difference of a tenth, either way, is found.
 #[test]
-fn what_differs_is_said() {
+fn difference_is_reported() {
     let sim = MeasuredRun { goodput_bps: 9e6, rtt_s: 0.05, wait_s: 0.01, offered: 1.0 };
     assert_eq!(differs(&sim, &sim, 0.0), None);
     for goodput in [0.9, 1.1] {

@@ -7,7 +7,7 @@ fn is_public(text: &str) -> bool {
 
 /// A sample of each class that must never count as public, in every notation.
 #[test]
-fn what_is_not_public_is_known_in_every_notation() {
+fn non_public_address_is_detected_in_every_notation() {
     for text in [
         "0.0.0.0",
         "0.1.2.3",
@@ -60,7 +60,7 @@ fn what_is_not_public_is_known_in_every_notation() {
 }
 
 #[test]
-fn what_is_public_stays_reachable_over_nat64_too() {
+fn public_address_stays_reachable_over_nat64() {
     for text in [
         "8.8.8.8",
         "1.1.1.1",
@@ -123,7 +123,7 @@ proptest! {
     /// Compares with the standard library: addresses that it classifies as private, loopback, link-local, multicast,
     /// broadcast or unspecified are never public here, plain, mapped or behind NAT64.
     #[test]
-    fn nothing_that_std_calls_special_is_public(bits: u32, last in prop::sample::select(vec![10u8, 100, 127, 169, 172, 192, 198, 224, 255, 0, 8])) {
+    fn addresses_special_to_std_are_not_public(bits: u32, last in prop::sample::select(vec![10u8, 100, 127, 169, 172, 192, 198, 224, 255, 0, 8])) {
         for address in [Ipv4Addr::from(bits), Ipv4Addr::from((bits & 0x00ff_ffff) | u32::from(last) << 24)] {
             let is_special = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()

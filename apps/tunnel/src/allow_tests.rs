@@ -10,7 +10,7 @@ fn judged(all: &[&str], asked: Option<&str>, address: &str, port: u16) -> Result
 }
 
 #[test]
-fn a_target_permits_what_it_says_and_nothing_else() {
+fn target_permits_exactly_its_addresses_and_ports() {
     let all =
         ["example.org:443", "*.example.net:80", "10.0.0.0/8:22", "[2600::/16]:*", "9.9.9.9:53"];
     let ok = |asked, address, port| judged(&all, asked, address, port).is_ok();
@@ -46,7 +46,7 @@ fn a_name_alone_leads_to_no_private_address() {
 }
 
 #[test]
-fn what_is_not_public_is_permitted_where_its_own_block_is_listed() {
+fn non_public_address_is_permitted_if_its_block_is_listed() {
     assert!(judged(&["127.0.0.1:80"], None, "::ffff:127.0.0.1", 80).is_ok());
     assert!(judged(&["[::1]:80"], None, "::1", 80).is_ok());
     assert!(judged(&["10.0.0.0/8:80"], Some("intranet"), "10.1.1.1", 80).is_ok());
@@ -57,7 +57,7 @@ fn what_is_not_public_is_permitted_where_its_own_block_is_listed() {
 }
 
 #[test]
-fn what_is_no_hosts_address_is_permitted_by_no_list() {
+fn non_host_address_is_permitted_by_no_list() {
     let all = ["0.0.0.0/0:*", "[::/0]:*", "0.0.0.0/8:*", "240.0.0.0/4:*", "*:*"];
     for address in ["0.0.0.0", "255.255.255.255", "224.0.0.251", "::", "ff02::1", "::ffff:0.0.0.0"]
     {
@@ -78,7 +78,7 @@ fn an_address_of_the_server_itself_must_be_listed() {
 }
 
 #[test]
-fn what_is_no_target_is_said_in_one_line() {
+fn malformed_target_gives_one_line() {
     for text in [
         "",
         "host",
@@ -113,7 +113,7 @@ fn what_is_no_target_is_said_in_one_line() {
 proptest! {
     /// Any text is a target or an error, and a target without a network permits no special address.
     #[test]
-    fn no_name_permits_what_is_special(text in "[*a-z0-9.:/\\[\\]-]{0,20}", name in "[a-z.]{1,8}", bits: u32) {
+    fn names_never_permit_special_addresses(text in "[*a-z0-9.:/\\[\\]-]{0,20}", name in "[a-z.]{1,8}", bits: u32) {
         let address: IpAddr = std::net::Ipv4Addr::from(bits & 0x00ff_ffff | 0x7f00_0000).into();
         if let Ok(target) = text.parse::<AllowedTarget>() && !matches!(target.host, Host::Network(_)) {
             prop_assert!(Targets::new(vec![target]).judge(Some(&name), address, 80, false).is_err());

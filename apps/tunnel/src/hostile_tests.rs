@@ -18,7 +18,7 @@ use tokio::time::{Duration, timeout};
 /// Ten thousand requests of a client that reads no answer: the limit of open streams holds, and another client is
 /// served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_opens_without_end_has_what_it_may() {
+async fn client_opening_endlessly_stays_within_its_limit() {
     let open = Arc::new(Mutex::new((0usize, 0usize)));
     let counted = open.clone();
     let target = target(move |mut tcp| {
@@ -95,7 +95,7 @@ async fn nonsense_on_a_stream_is_answered_and_harms_no_other() {
 
 /// A server that sends invalid answers: a program gets a reset or an answer of SOCKS, and the next program is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_answers_nonsense_ends_one_connection_at_a_time() {
+async fn malformed_answer_ends_only_its_connection() {
     let server = Identity::generate().unwrap();
     let client = Identity::generate().unwrap();
     let config = crate::connection::for_tunnel(config(), 100).unwrap();
@@ -180,7 +180,7 @@ async fn until_it_stops(count: &AtomicUsize, other: &mut TcpStream) -> usize {
 const HELD: usize = 40 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_never_reads_holds_up_its_program_and_nobody_else() {
+async fn target_that_never_reads_blocks_only_its_program() {
     let deaf = target(|tcp| async move {
         std::future::pending::<()>().await;
         drop(tcp);
@@ -207,7 +207,7 @@ async fn a_target_that_never_reads_holds_up_its_program_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_never_reads_holds_up_its_target_and_nobody_else() {
+async fn program_that_never_reads_blocks_only_its_target() {
     let sent = Arc::new(AtomicUsize::new(0));
     let count = sent.clone();
     let endless = target(move |mut tcp| {
@@ -235,7 +235,7 @@ async fn a_program_that_never_reads_holds_up_its_target_and_nobody_else() {
 
 /// Streams without a request keep their places for a while, then release them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_that_never_says_what_it_wants_loses_its_streams() {
+async fn peer_without_requests_loses_its_streams() {
     let echoing = target(echo).await;
     let asking = std::time::Duration::from_millis(200);
     let limits = ClientLimits { streams: 8, asking, ..ClientLimits::default() };
@@ -256,7 +256,7 @@ async fn a_peer_that_never_says_what_it_wants_loses_its_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn targets_that_trickle_hold_up_nobody() {
+async fn slow_targets_do_not_delay_other_connections() {
     let trickle = target(|mut tcp| async move {
         for _ in 0..2000 {
             if tcp.write_all(b"x").await.is_err() {

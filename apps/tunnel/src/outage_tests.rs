@@ -97,7 +97,7 @@ async fn streams_outlive_a_change_of_address() {
 
 /// An outage after which the old connection answers: open streams continue, including those opened meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_that_was_taken_for_more_costs_nothing() {
+async fn outage_mistaken_for_a_failure_loses_no_bytes() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, false).await;
@@ -116,7 +116,7 @@ async fn an_outage_that_was_taken_for_more_costs_nothing() {
 
 /// New connections use TCP, old ones wait. When UDP works again, the old ones continue, and new ones use UDP.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_udp_stops_passing_new_connections_take_tcp_and_old_ones_wait() {
+async fn blocked_udp_moves_new_connections_to_tcp_old_wait() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, true).await;

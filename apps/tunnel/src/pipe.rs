@@ -197,7 +197,7 @@ mod tests {
     /// A terminal beside answers and an upload: the terminal keeps its priority, the others have it for their first
     /// bytes only.
     #[test]
-    fn who_sends_little_goes_first() {
+    fn low_rate_flow_goes_first() {
         let begun = Instant::now();
         let mut terminal = Precedence::new(begun);
         let mut upload = Precedence::new(begun);

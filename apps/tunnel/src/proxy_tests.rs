@@ -102,7 +102,7 @@ async fn silent_programs_block_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn socks_associates_a_program_and_nobody_beside_it() {
+async fn socks_association_serves_only_its_program() {
     let target = udp_target().await;
     let far = far(&[&target.to_string()]);
     let (tunnel, _) = far.near();

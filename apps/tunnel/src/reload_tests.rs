@@ -48,7 +48,7 @@ async fn opened(at: SocketAddr) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_is_no_longer_permitted_is_reset_and_another_goes_on() {
+async fn reload_resets_only_connections_to_removed_targets() {
     let first = target(echo).await;
     let second = target(echo).await;
     let far = far(&[first, second]);
@@ -66,7 +66,7 @@ async fn a_target_that_is_no_longer_permitted_is_reset_and_another_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_client_may_come_at_once_and_a_removed_one_is_cut() {
+async fn reload_admits_added_client_and_closes_removed_one() {
     let to = target(echo).await;
     let far = far(&[to]);
     let (near, told) = far.near();

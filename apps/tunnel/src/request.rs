@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn request_reads_back_as_written(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(()) };
             let Ok(length) = TunnelRequest::host_length(*head) else { return Ok(()) };
             if let Some(host) = rest.get(..length) && let Ok(request) = TunnelRequest::read(*head, host) {

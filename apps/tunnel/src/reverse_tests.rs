@@ -66,7 +66,7 @@ async fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_of_the_near_side_is_reached_at_a_port_of_the_far_side() {
+async fn near_service_is_reached_at_a_far_port() {
     let at = free();
     let to = target(echo).await;
     let far = far_reverse(&[at]);
@@ -226,7 +226,7 @@ async fn reverse_ports_are_shared_and_a_key_reserves_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_standard_streams_lead_to_a_target_and_a_refusal_is_named() {
+async fn standard_streams_reach_a_target_and_refusals_are_named() {
     let to = target(echo).await;
     let far = far(&[&to.to_string()]);
     let (near, _) = far.near();

@@ -412,7 +412,7 @@ mod tests {
     proptest! {
         /// A message is read only when it is complete, and bytes after it do not change the result.
         #[test]
-        fn what_is_read_does_not_depend_on_how_it_comes(mut bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0u8..5) {
+        fn parsing_is_independent_of_segmentation(mut bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0u8..5) {
             for (at, byte) in [5, 1, 0, kind].iter().enumerate() {
                 if let Some(place) = bytes.get_mut(at) {
                     *place = *byte;

@@ -60,7 +60,7 @@ fn datagram(from: IpAddr, to: IpAddr, port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_client_sends_only_from_its_address_and_only_where_it_may() {
+fn client_sends_only_from_its_address_to_allowed_targets() {
     within(|| async {
         let far = far_of_packets(&["10.66.0.1:7777"], &["10.66.0.0/29"]);
         let server = IpAddr::from([10, 66, 0, 1]);

@@ -78,7 +78,7 @@ async fn each_cause_has_its_line_and_resets_the_connection() {
 
 /// The name is looked up once, and only checked addresses are connected to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_that_changes_its_answer_gains_nothing() {
+async fn name_with_a_changing_address_gains_no_access() {
     let target = target(echo).await;
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
@@ -106,7 +106,7 @@ async fn a_name_that_changes_its_answer_gains_nothing() {
 
 /// A truncated download must not look complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reset_and_a_lost_tunnel_reset_what_is_open() {
+async fn reset_or_lost_tunnel_resets_open_connections() {
     let target = target(|mut tcp| async move {
         let mut wish = [0];
         tcp.write_all(b"half").await.unwrap();
@@ -167,7 +167,7 @@ async fn a_server_that_starts_again_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_for_nobody_or_nothing_does_not_start() {
+async fn server_without_clients_or_targets_does_not_start() {
     let options = |clients: &[&Identity], targets: &[&str]| ServerOptions {
         identity: Identity::generate().unwrap(),
         permissions: permissions(clients, targets, ClientLimits::default()),
@@ -508,7 +508,7 @@ async fn probes_of_clients_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_ends_learn_what_they_send_over() {
+async fn both_ends_learn_their_transport() {
     let target = target(twice).await;
     let folder = std::env::temp_dir().join(format!("narrows-tunnel-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_names_folders_that_exist_and_all_that_the_papers_number() {
+    fn list_names_existing_folders_and_every_numbered_result() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
         let list = read(&std::fs::read_to_string(format!("{root}/figures.toml")).unwrap()).unwrap();
         for folder in list.experiments() {

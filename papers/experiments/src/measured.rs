@@ -113,7 +113,7 @@ mod tests {
     const JAIN: &str = "measure = { measure = 'jain' }";
 
     #[test]
-    fn who_looks_often_needs_wider_intervals() {
+    fn repeated_looks_widen_intervals() {
         let values = [0.4, 0.5, 0.6, 0.5, 0.4, 0.6, 0.5, 0.5, 0.45, 0.55];
         let half = |first| match MeasuredValue::new(&claim(JAIN), &values, first).value.interval {
             Uncertainty::Half(half) => half,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undecided_claim_and_a_share_of_few_runs_want_more() {
+    fn undecided_claim_or_share_of_few_runs_needs_more() {
         let mean = claim(JAIN);
         let of = |claim: &Claim, values: &[f64]| MeasuredValue::new(claim, values, values.len());
         assert!(wants(&mean, &of(&mean, &[0.3, 0.4, 0.5]), 10), "across an edge");

@@ -60,7 +60,7 @@ mod tests {
 
     /// Even over 1/p to 2/p - 1, and over 1 to 1/p - 1.
     #[test]
-    fn distances_have_the_mean_of_what_they_are_even_over() {
+    fn uniform_distances_have_their_mean() {
         for n in [4.0, 10.0, 50.0] {
             assert!((distance(1.0 / n, true) - (1.5 * n - 0.5)).abs() < 1e-6, "{n}");
             assert!((distance(1.0 / n, false) - n / 2.0).abs() < 1e-6, "{n}");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_come_after_the_interval_over_the_root_of_their_number() {
+    fn drops_follow_interval_over_root_of_their_count() {
         assert_eq!(codel_drops(0.1, 0.0), 1.0);
         assert_eq!(codel_drops(0.1, 0.11), 2.0);
         assert_eq!(codel_drops(0.1, 0.1 + 0.0708), 3.0);

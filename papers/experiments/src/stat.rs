@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_grows_fastest_where_a_span_slides_over_its_step() {
+    fn count_grows_fastest_where_a_span_crosses_its_step() {
         let counts = [0.0, 1.0, 2.0, 2.0, 2.0, 9.0, 10.0];
         assert_eq!(of(Stat::Fastest, &counts, 2.0), 4.0, "8 within the last 2 s, and 7 before");
         assert!(of(Stat::Fastest, &counts, 7.0).is_nan());

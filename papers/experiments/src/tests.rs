@@ -270,7 +270,7 @@ fn models_give_the_numbers_of_the_facts_sheet() {
 }
 
 #[test]
-fn a_small_experiment_runs_and_is_the_same_with_any_number_of_threads() {
+fn small_experiment_is_identical_for_any_number_of_threads() {
     let e = experiment::load(&root().join("s0-f3.8")).unwrap();
     let one = run::run(&e, 1).unwrap();
     let two = run::run(&e, 2).unwrap();
@@ -298,7 +298,7 @@ fn numbers(text: &str) -> Vec<f64> {
 
 /// Every published claim: its result is recomputed from the digits of its row, without the code that made it.
 #[test]
-fn what_is_published_is_judged_by_its_digits() {
+fn published_figure_is_compared_to_its_digits() {
     let mut rows = 0;
     for folder in experiment::folders(&root()).unwrap() {
         let Ok(text) = std::fs::read_to_string(folder.join("result.json")) else { continue };

@@ -192,7 +192,7 @@ mod tests {
 
     /// Every column of limd's series is in its list of variables, and the list has no other.
     #[test]
-    fn what_limd_shows_is_listed() {
+    fn every_series_of_limd_is_listed() {
         let mut shown = BTreeSet::new();
         for seed in 0..40 {
             let mut random = RandomKey::from_seed(seed).stream();

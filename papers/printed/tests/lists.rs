@@ -84,7 +84,7 @@ fn faults_on_the_way_stop_no_printed_form() {
 
 /// A sender that cannot raise its rate by itself gets the hint during the run that its path became ten times as fast.
 #[test]
-fn a_hint_during_the_run_raises_a_rate_that_cannot_rise() {
+fn hint_during_the_run_raises_a_stuck_rate() {
     install();
     let hints = PathHints { rate: Some(Rate::from_bps(1_800_000)), ..PathHints::default() };
     let goodput = |hinted: bool| {

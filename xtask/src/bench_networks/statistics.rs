@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_are_what_their_names_say() {
+    fn statistics_match_their_definitions() {
         let x = [4.0, 1.0, 2.0, 3.0, f64::NAN];
         let of = |s: Statistic| s.estimate(&x).value;
         assert_eq!(of(Statistic::Mean), 2.5);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_measurement_goes_on_with_the_rows_of_its_own_commit() {
+    fn killed_measurement_resumes_with_rows_of_its_commit() {
         let folder = std::env::temp_dir().join(format!("narrows-ledger-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("sim-vs-real.jsonl");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_begin_first_and_the_order_is_the_same_each_time() {
+    fn longest_runs_start_first_in_a_fixed_order() {
         let (begun, _) = plan(&mixed(), 45e6);
         let sharing: Vec<f64> = begun.iter().filter(|b| b.1 == 0.0).map(|b| b.0.seconds).collect();
         assert!(sharing.windows(2).all(|w| w[0] >= w[1]), "{sharing:?}");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_or_dies_is_told_and_the_rest_goes_on() {
+    fn failed_run_is_reported_and_the_rest_continue() {
         let jobs = [job(0, 1.0, 0.0), job(1, 1.0, 0.0), job(2, 100.0, 0.0)];
         let mut seen = Vec::new();
         run(

@@ -171,7 +171,7 @@ mod tests {
 
     /// Every experiment that fits into a turn is selected at some commit, regardless of its size.
     #[test]
-    fn what_fits_into_a_turn_comes_to_its_turn() {
+    fn experiment_within_a_turns_budget_runs_in_its_turn() {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for commit in 0..100 {
             let drawn = turn(ALL.into_iter(), commit);

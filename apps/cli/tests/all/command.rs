@@ -326,7 +326,7 @@ fn clock_ticks(id: u32) -> Option<u64> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interruption_exits_130_and_keeps_what_is_finished() {
+fn interruption_exits_130_and_keeps_finished_runs() {
     for (args, kept) in [
         (&["compare", "--seeds", "100000", "--duration", "1s"][..], "report.html"),
         (

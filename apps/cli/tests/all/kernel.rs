@@ -93,7 +93,7 @@ fn send(signal: &str, pid: u32) {
 }
 
 #[test]
-fn what_cannot_be_is_one_line_and_exit_code_2() {
+fn impossible_kernel_options_give_one_line_and_exit_2() {
     for (args, hint) in [
         (&["run", "tfwc", "--", "true"][..], "rrtp+tfwc over rrtp"),
         (&["run", "vegsa", "--", "true"], "'vegas'"),
@@ -118,7 +118,7 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
 
 /// Missing features of the system are named, instead of the number of a failed system call.
 #[test]
-fn what_the_system_lacks_is_said() {
+fn missing_kernel_feature_is_named() {
     let Some(_alone) = possible() else { return };
     let unprivileged = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
@@ -149,7 +149,7 @@ fn what_the_system_lacks_is_said() {
 }
 
 #[test]
-fn both_ends_of_a_commands_connections_have_it_and_the_exit_code_is_passed_on() {
+fn both_ends_use_the_controller_and_exit_code_is_kept() {
     let Some(_alone) = possible() else { return };
     let out = kernel(&["run", "vegas", "--as", "nw_ends", "--", "python3", "-c", CONNECTION]);
     assert_eq!(text(&out.stdout).trim(), "nw_ends nw_ends data", "{}", text(&out.stderr));
@@ -212,7 +212,7 @@ fn the_innermost_run_chooses() {
 }
 
 #[test]
-fn a_second_run_takes_another_name_where_the_first_one_has_it() {
+fn second_run_takes_another_name_beside_the_first() {
     let Some(_alone) = possible() else { return };
     // A name given by the user is not changed; a name derived from the controller's is.
     let program = env!("CARGO_BIN_EXE_narrows");
@@ -267,7 +267,7 @@ fn exists(cgroup: &str) -> bool {
 }
 
 #[test]
-fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
+fn signal_ends_command_and_children_and_unloads_the_controller() {
     let Some(_alone) = possible() else { return };
     // A shell that ends by itself, one with a child that ignores signals, and one that ignores them itself.
     for (script, code) in [
@@ -313,7 +313,7 @@ fn a_killed_run_leaves_its_command_and_no_congestion_control() {
 }
 
 #[test]
-fn what_is_loaded_stays_until_it_is_unloaded() {
+fn loaded_controller_stays_until_it_is_unloaded() {
     let Some(_alone) = possible() else { return };
     let out = kernel(&["load", "vegas(alpha=3)", "--as", "nw_loaded"]);
     assert_eq!(text(&out.stdout), "nw_loaded: vegas(alpha=3)\n", "{}", text(&out.stderr));
@@ -364,7 +364,7 @@ fn the_systems_congestion_control_is_given_back() {
 
 /// ST-PD inside the kernel: it works without a process, and is removed when it is unloaded.
 #[test]
-fn what_is_native_needs_no_process() {
+fn native_controller_runs_without_a_process() {
     let Some(_alone) = possible() else { return };
     refused(&["load", "--native", "vegas", "--as", "nw_nat"], "--native has stpd only");
     let out = kernel(&["load", "--native", "stpd(reference=2)", "--as", "nw_nat"]);

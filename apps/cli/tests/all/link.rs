@@ -44,7 +44,7 @@ fn forwarding() -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_cannot_be_is_one_line_and_exit_code_2() {
+fn impossible_link_options_give_one_line_and_exit_2() {
     for (args, hint) in [
         (&["link"][..], "<SPEC|NAME>"),
         (&["link", "geo"], "no command: give one behind `--`"),
@@ -80,7 +80,7 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_command_behind_a_link_reaches_a_loopback_server_and_its_exit_code_is_passed_on() {
+fn command_behind_link_reaches_loopback_and_keeps_exit_code() {
     let Some(_alone) = way_out() else { return };
     let before = forwarding();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -189,7 +189,7 @@ fn lines_of_the_far_command_have_its_label() {
 }
 
 #[test]
-fn the_topology_of_a_scenario_file_has_its_nodes_and_routes() {
+fn scenario_file_topology_gets_its_nodes_and_routes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
     let link = |name: &str, from: &str, to: &str| {
@@ -239,7 +239,7 @@ fn with_a_sleeper(mark: &str) -> Child {
 }
 
 #[test]
-fn a_killed_run_takes_its_commands_and_its_settings_with_it() {
+fn killed_run_ends_its_commands_and_removes_its_settings() {
     let Some(_alone) = way_out() else { return };
     let before = forwarding();
     let mark = format!("7{:06}", std::process::id());
@@ -251,7 +251,7 @@ fn a_killed_run_takes_its_commands_and_its_settings_with_it() {
 }
 
 #[test]
-fn what_is_left_when_the_guard_is_killed_too_is_cleaned() {
+fn leftovers_of_a_killed_guard_are_cleaned() {
     let Some(_alone) = way_out() else { return };
     let before = forwarding();
     let mark = format!("8{:06}", std::process::id());
@@ -298,7 +298,7 @@ fn a_link_behind_a_link_ends_with_it() {
 /// A background program at each end, whose parent shell has ended; one of them ignores SIGTERM. Only these programs end
 /// with the link, however it ends.
 #[test]
-fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
+fn only_processes_of_the_link_end_with_it() {
     let Some(_alone) = way_out() else { return };
     let id = std::process::id();
     let [far, near, own, visitor, neighbour] = [1, 2, 3, 4, 5].map(|n| format!("{n}4{id:06}"));
@@ -350,7 +350,7 @@ fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
 }
 
 #[test]
-fn names_ipv4_and_ipv6_are_reached_through_a_host_that_forwards_nothing() {
+fn names_ipv4_and_ipv6_work_on_a_host_without_forwarding() {
     let Some(_alone) = way_out() else { return };
     let has_six = std::path::Path::new("/proc/sys/net/ipv6/conf/default/force_forwarding").exists();
     if Command::new("ip").arg("-V").output().is_err() || !has_six {
@@ -368,7 +368,7 @@ fn names_ipv4_and_ipv6_are_reached_through_a_host_that_forwards_nothing() {
 }
 
 #[test]
-fn what_the_machine_lacks_is_one_line() {
+fn missing_system_feature_gives_one_line() {
     let Some(_alone) = way_out() else { return };
     let run = |before: &str| {
         let script = format!("{before}; exec \"$@\" \"$NARROWS\" link {LINK} -- true");

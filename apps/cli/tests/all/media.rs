@@ -95,7 +95,7 @@ fn asked(url: &str) -> serde_json::Value {
 }
 
 #[test]
-fn what_a_program_sends_comes_out_in_order_and_is_measured() {
+fn media_of_a_program_arrive_in_order_and_are_measured() {
     let far = tempfile::tempdir().unwrap();
     let near = tempfile::tempdir().unwrap();
     let (player, mut receiver, url) = receiver(far.path(), &[near.path()], &["--once"]);
@@ -138,7 +138,7 @@ fn a_second_sender_waits_until_the_first_is_gone() {
 
 /// A receiver behind a NAT connects; the sender reports its rates nevertheless.
 #[test]
-fn a_receiver_that_connects_plays_what_the_sender_is_given() {
+fn connecting_receiver_plays_the_media_of_its_sender() {
     let far = tempfile::tempdir().unwrap();
     let near = tempfile::tempdir().unwrap();
     std::fs::write(near.path().join("viewers"), run(far.path(), &["key"]).stdout).unwrap();
@@ -165,7 +165,7 @@ fn a_receiver_that_connects_plays_what_the_sender_is_given() {
 }
 
 #[test]
-fn what_cannot_work_is_one_line_and_exit_code_2() {
+fn impossible_media_options_give_one_line_and_exit_2() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("empty"), "# no keys\n").unwrap();
     let key = String::from_utf8(run(home.path(), &["key"]).stdout).unwrap();

@@ -134,7 +134,7 @@ fn until(lines: &Receiver<String>, part: &str) {
 }
 
 #[test]
-fn each_receiver_is_in_as_many_groups_as_its_link_carries() {
+fn each_receiver_joins_the_groups_that_its_link_carries() {
     let mut all = match Networks::new("mc", &RECEIVERS) {
         Ok(all) => all,
         Err(why) => return eprintln!("skipped: {why}"),

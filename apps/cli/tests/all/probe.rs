@@ -100,7 +100,7 @@ fn a_recorded_path_is_replayed_at_its_rate() {
 }
 
 #[test]
-fn what_cannot_be_probed_is_one_line() {
+fn failed_probe_gives_one_line() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     fails(home, &["probe", "127.0.0.1:9", "--save", "geo"], 2, "narrows' own");

@@ -68,7 +68,7 @@ pub(crate) fn homes() -> [TempDir; 3] {
 }
 
 #[test]
-fn a_tunnel_takes_new_clients_and_targets_and_its_connections_go_on() {
+fn tunnel_reloads_clients_and_targets_and_keeps_connections() {
     let [far, near, friend] = homes();
     let ports = [echo(), echo()];
     let config = |targets: &str| format!("clients = 'clients'\nallow = [{targets}]\n");
@@ -282,7 +282,7 @@ fn check_format(answer: &str) {
 }
 
 #[test]
-fn prometheus_reads_what_a_server_did_and_no_names() {
+fn prometheus_reads_counters_of_a_server_without_names() {
     let [far, near, _] = homes();
     std::fs::create_dir(far.path().join("dir")).unwrap();
     std::fs::write(far.path().join("dir/secret-name"), vec![7; 300_000]).unwrap();

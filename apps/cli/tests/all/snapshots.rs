@@ -58,7 +58,7 @@ fn a_comparison_prints_its_table() {
 
 /// Bad input gives one line, exit code 2, no output and no files except a key.
 #[test]
-fn bad_input_is_one_line_and_leaves_nothing() {
+fn bad_input_gives_one_line_and_leaves_no_file() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     std::fs::write(home.join("bad.toml"), "seed = 1\n[[flws]]\n").unwrap();

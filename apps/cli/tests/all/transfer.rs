@@ -102,7 +102,7 @@ impl Homes {
 }
 
 #[test]
-fn a_file_and_a_folder_go_there_and_back_over_both_transports() {
+fn file_and_folder_pass_both_ways_over_both_transports() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     std::fs::create_dir_all(root.join("d/e")).unwrap();
@@ -138,7 +138,7 @@ fn a_file_and_a_folder_go_there_and_back_over_both_transports() {
 }
 
 #[test]
-fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
+fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     std::fs::write(root.join("f"), b"f").unwrap();
@@ -177,7 +177,7 @@ fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
 /// Hints during a transfer reach the sending end, be it the server or the client. At the rate of the first hint the
 /// file would take 24 s.
 #[test]
-fn who_sends_is_told_of_the_path_meanwhile() {
+fn sender_reports_the_path_during_the_transfer() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     let content = bytes(300_000);
@@ -212,7 +212,7 @@ fn get_with_unpermitted_protocol_fails_and_writes_no_file() {
 }
 
 #[test]
-fn bad_input_is_one_line_and_leaves_nothing() {
+fn bad_input_gives_one_line_and_leaves_no_file() {
     let homes = Homes::new();
     let client = homes.get("client");
     succeeds(&client, &["key"]);
@@ -270,7 +270,7 @@ fn a_port_where_no_server_listens_is_said() {
 
 #[test]
 #[cfg(unix)]
-fn who_is_killed_goes_on_with_the_same_command() {
+fn killed_transfer_resumes_with_the_same_command() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     let content = bytes(4_000_000);
@@ -327,7 +327,7 @@ fn a_transfer_can_be_recorded() {
 }
 
 #[test]
-fn a_server_that_learns_hears_of_a_clients_end_and_keeps_what_its_path_was_like() {
+fn learning_server_stores_the_path_at_a_clients_end() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
@@ -439,7 +439,7 @@ fn local_files_are_replaced_only_when_that_is_said() {
 }
 
 #[test]
-fn what_may_be_put_is_what_the_server_says() {
+fn put_obeys_the_limits_of_the_server() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     std::fs::write(client.join("small"), bytes(1000)).unwrap();
@@ -468,7 +468,7 @@ fn what_may_be_put_is_what_the_server_says() {
 /// Entries that are left out are named, and the exit code shows that the folder is incomplete.
 #[test]
 #[cfg(unix)]
-fn entries_that_are_left_out_are_named_and_the_exit_code_is_not_0() {
+fn omitted_entries_are_named_and_exit_code_is_nonzero() {
     use std::os::unix::ffi::OsStrExt as _;
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
@@ -503,7 +503,7 @@ fn entries_that_are_left_out_are_named_and_the_exit_code_is_not_0() {
 /// If the measured path cannot be stored, the file is still transferred.
 #[test]
 #[cfg(unix)]
-fn a_file_is_got_where_nothing_can_be_learned() {
+fn get_works_where_no_path_can_be_stored() {
     let homes = Homes::new();
     let (root, client) = (homes.get("root"), homes.get("client"));
     std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();

@@ -76,7 +76,7 @@ fn a_port_leads_through_the_tunnel_to_its_target() {
 }
 
 #[test]
-fn what_is_not_allowed_is_reset_and_named() {
+fn forbidden_target_is_reset_and_named() {
     let far = tempfile::tempdir().unwrap();
     let near = tempfile::tempdir().unwrap();
     let (_server, url) = serve(far.path(), near.path(), &["--allow", "*:*"]);
@@ -93,7 +93,7 @@ fn what_is_not_allowed_is_reset_and_named() {
 }
 
 #[test]
-fn what_cannot_work_is_one_line_and_exit_code_2() {
+fn impossible_tunnel_options_give_one_line_and_exit_2() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("empty"), "# no keys\n").unwrap();
     let key = String::from_utf8(run(home.path(), &["key"]).stdout).unwrap();

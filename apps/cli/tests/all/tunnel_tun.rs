@@ -191,7 +191,7 @@ fn has_way(namespace: &Namespace, to: &str) -> bool {
 }
 
 #[test]
-fn packets_pass_both_ways_and_nothing_else_is_touched() {
+fn packets_pass_both_ways_and_other_routes_stay() {
     let Some(net) = net() else { return };
     let near = net.near();
     let server = net.serve(&net.clients(&["one"]), "0", &ALL);
@@ -215,7 +215,7 @@ fn packets_pass_both_ways_and_nothing_else_is_touched() {
 }
 
 #[test]
-fn each_client_has_its_own_address_and_reaches_what_is_allowed() {
+fn each_client_has_an_address_and_reaches_allowed_targets() {
     let Some(net) = net() else { return };
     let first = net.near();
     let second = net.near();
@@ -288,7 +288,7 @@ fn a_default_route_leaves_the_tunnels_own_way() {
 /// If the path carries only shorter packets, a long one that may not be fragmented causes an ICMP error, so that its
 /// sender reduces the size: the kernel does so with its next packet.
 #[test]
-fn senders_learn_what_the_path_carries() {
+fn senders_learn_the_path_mtu() {
     let Some(net) = net() else { return };
     let near = net.near_with_mtu(1400);
     let server = net.serve(&net.clients(&["one"]), "0", &ALL);
@@ -341,7 +341,7 @@ fn packets_pass_over_tcp() {
 }
 
 #[test]
-fn what_cannot_work_is_one_line() {
+fn impossible_tun_options_give_one_line() {
     let Some(net) = net() else { return };
     let near = net.near();
     let clients = net.clients(&["one"]);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_without_the_capability_is_told_what_its_container_needs() {
+    fn root_without_capability_gets_the_containers_missing_right() {
         // Effective capabilities: Docker's default set, the full set, the empty set.
         for (effective, needed, part) in [
             ("00000000a80425fb", NET_ADMIN, "lacks CAP_NET_ADMIN; docker run --cap-add NET_ADMIN"),

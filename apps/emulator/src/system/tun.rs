@@ -154,7 +154,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn what_the_kernel_dropped_before_it_could_be_read_is_counted() {
+    fn packets_dropped_by_the_kernel_before_reading_are_counted() {
         let Ok(namespace) = Namespace::create("a") else {
             eprintln!("skipped: needs root");
             return;

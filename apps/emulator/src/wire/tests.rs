@@ -78,7 +78,7 @@ fn is_intact(frame: &[u8]) -> bool {
 const KINDS: [(bool, u8); 4] = [(false, TCP), (true, TCP), (false, UDP), (true, UDP)];
 
 #[test]
-fn a_super_frames_packets_are_those_of_a_wire_and_join_to_it_again() {
+fn super_frame_splits_into_packets_and_joins_again() {
     for (six, protocol) in KINDS {
         let frame = super_frame(six, protocol, 5000, 1448);
         let split = packets(&frame);
@@ -117,7 +117,7 @@ fn a_super_frames_packets_are_those_of_a_wire_and_join_to_it_again() {
 }
 
 #[test]
-fn what_the_link_did_to_a_packet_stays_with_that_packet() {
+fn effects_of_the_link_stay_with_their_packet() {
     let frame = super_frame(false, TCP, 1448 * 6, 1448);
     let mut split = packets(&frame);
     // One packet is marked and one is lost: neither may be joined over.

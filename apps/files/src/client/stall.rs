@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_now_and_then_or_wait_alone_is_given_up() {
+    fn rare_bytes_or_only_waits_are_given_up() {
         for (half, bytes) in
             [(IoDirection::Reading, 0), (IoDirection::Reading, 1), (IoDirection::Writing, 999)]
         {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_forward_however_slowly_goes_on() {
+    fn slow_progress_is_not_given_up() {
         assert_eq!(minutes(&old(), IoDirection::Reading, 10_000), 100);
         // A server that reads 12 GB to compute a checksum.
         for request in [

@@ -42,7 +42,7 @@ fn nonsense() -> Vec<Vec<u8>> {
 
 /// Each command fails on a malformed answer, and leaves no files.
 #[test]
-fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
+fn malformed_answer_gives_one_clear_error_per_command() {
     for (i, lie) in nonsense().into_iter().enumerate() {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir(here.path().join("from")).unwrap();
@@ -73,7 +73,7 @@ fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
 
 /// A server that ends its stream properly but too early, at any byte of a valid answer.
 #[test]
-fn an_answer_that_ends_early_is_an_error_at_every_byte() {
+fn answer_cut_at_any_byte_is_an_error() {
     let content = bytes(2, 40);
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
     let taken = framed(&[FileFrame::Holding { held: none, whole: false }, FileFrame::Done]);
@@ -161,7 +161,7 @@ fn wrong_lengths_and_hashes_never_get_a_name() {
 /// A server may claim to hold any part of an upload: the file is read, never changed, and sent whole if the claim is
 /// false.
 #[test]
-fn what_a_server_claims_to_hold_is_not_believed() {
+fn false_claim_to_hold_an_upload_is_ignored() {
     let here = tempfile::tempdir().unwrap();
     let content = bytes(3, 5000);
     std::fs::write(here.path().join("mine"), &content).unwrap();

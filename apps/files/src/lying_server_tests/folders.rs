@@ -66,7 +66,7 @@ fn huge_counts_and_sizes_do_no_harm() {
 /// An ERROR of one file does not affect the files behind it on the same stream. A server that takes nothing any more
 /// ends the transfer; complete files stay.
 #[test]
-fn a_false_error_of_one_file_keeps_no_other_from_coming() {
+fn false_error_of_one_file_does_not_stop_the_rest() {
     let entries = (0..40).map(|n| entry(EntryKind::File, 3, &format!("f{n:02}"))).collect();
     let all: Vec<u8> = listing(entries);
     for (kind, come) in [(ErrorKind::Exists, 39), (ErrorKind::Refused, 3)] {

@@ -58,7 +58,7 @@ fn nine_connections_of_128_streams_do_not_shut_others_out() {
 }
 
 #[test]
-fn as_many_keys_as_requests_give_way_when_they_move_nothing() {
+fn requests_of_many_keys_give_way_without_progress() {
     let mut t = table();
     for n in 0..MAX_REQUESTS.network as u32 {
         let mut key = [0; 32];
@@ -73,7 +73,7 @@ fn as_many_keys_as_requests_give_way_when_they_move_nothing() {
 }
 
 #[test]
-fn listed_clients_give_way_to_nobody_who_is_not() {
+fn listed_clients_give_way_only_to_listed_ones() {
     let mut t = RequestTable::new(RequestLimits { key: 9, network: 9, all: 3 }, MAX_RUNNING, 1000);
     for n in 0..3 {
         t.admit(0, listed(&format!("192.0.2.{n}"), n)).unwrap();
@@ -100,7 +100,7 @@ fn ipv6_addresses_are_counted_by_their_networks() {
 }
 
 #[test]
-fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
+fn turns_go_to_fewest_requests_and_idle_answers_end() {
     let limits = RequestLimits { key: 2, network: 3, all: 4 };
     let mut t = RequestTable::new(MAX_REQUESTS, limits, 1000);
     let ask = |t: &mut RequestTable, now, address: &str, key| {
@@ -156,7 +156,7 @@ fn of_answers_that_move_one_after_the_other_ends() {
 }
 
 #[test]
-fn what_takes_too_long_is_named() {
+fn request_over_its_time_is_named() {
     let mut t = table();
     let (reading, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
     let (waiting, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
@@ -177,7 +177,7 @@ fn what_takes_too_long_is_named() {
 
 /// With any number of requests the threads stay within the limit, and each request is answered or refused.
 #[test]
-fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
+fn threads_are_bounded_and_every_request_is_answered() {
     let limits = RequestLimits { key: 64, network: 64, all: 64 };
     let few = RequestLimits { key: 4, network: 4, all: 4 };
     let requests = Requests::new(limits, few, Duration::from_secs(3600));
@@ -205,7 +205,7 @@ fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
 
 /// A waiting request whose slot is revoked gets the error, and its slot is free.
 #[test]
-fn who_loses_a_place_while_waiting_is_told() {
+fn evicted_waiting_request_is_answered() {
     let two = RequestLimits { key: 2, network: 2, all: 2 };
     let requests = Requests::new(two, RequestLimits { key: 1, network: 1, all: 1 }, Duration::ZERO);
     let (open, gate) = mpsc::channel::<()>();

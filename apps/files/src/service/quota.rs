@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_while_the_folder_is_measured_is_not_forgotten() {
+    fn bytes_arriving_during_the_folder_scan_are_counted() {
         let quota = Quota::new(Some(1000));
         quota.take(300).unwrap();
         let before = quota.used();

@@ -163,7 +163,7 @@ mod tests {
 
     /// Protects against reading past the end of any damaged file.
     #[test]
-    fn what_is_no_btf_is_refused() {
+    fn malformed_btf_is_refused() {
         for bytes in [&b""[..], b"\x9f\xeb\x01\x00", &[0xff; 64]] {
             assert!(OpsLayout::read(bytes).is_err());
         }

@@ -21,7 +21,7 @@ fn read(text: Option<String>) -> Value {
 
 /// The first frame has all data, the next ones only the changes, and without changes there is no frame.
 #[test]
-fn each_frame_has_what_is_new() {
+fn each_frame_has_only_changes() {
     let (feed, run) = run_of(2);
     run.update(1000, |u| u.row(0, &[4.5]));
     let mut cursor = FeedCursor::new(Wants { packets: Some(0), ..Wants::default() });

@@ -197,7 +197,7 @@ mod tests {
 
     /// A reader gets the rows that it lacks; a slow one must read all rows.
     #[test]
-    fn those_who_follow_get_what_is_new() {
+    fn followers_get_only_new_events() {
         let history = filled(10_000);
         assert_eq!(history.missing(9_990), Some(10));
         assert_eq!(history.times(10).collect::<Vec<_>>(), (9_990..10_000).collect::<Vec<_>>());

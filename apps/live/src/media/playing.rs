@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn late_frames_are_told_of_with_what_was_seen_before() {
+    fn late_frames_are_reported_with_their_cause() {
         let (run, live) = live();
         let mut now = playing();
         for n in 0..100 {

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_falls_says_why_and_one_that_creeps_says_nothing() {
+    fn only_a_fall_of_the_rate_is_explained() {
         let mut told_bps = 4e6;
         let creeping = (0..200).map(|_| {
             told_bps *= 0.995;

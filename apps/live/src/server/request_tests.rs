@@ -17,7 +17,7 @@ const HERE: (&str, &str) = ("host", "127.0.0.1:4600");
 
 /// Without the complete token every request is refused.
 #[test]
-fn nothing_without_the_token() {
+fn request_without_the_token_is_refused() {
     let page = format!("/?token={TOKEN}");
     assert!(matches!(asked("GET", &page, &[HERE]), Ok(PageRequest::Page)));
     for target in ["/", "/?token=", "/?token=0123", "/events", "/scenario.toml", "/?tokenx=1"] {
@@ -87,7 +87,7 @@ fn a_change_takes_a_post_with_the_tokens_header() {
 }
 
 #[test]
-fn what_is_wanted_is_read_and_bounded() {
+fn request_is_parsed_and_bounded() {
     let read = |rest: &str| asked("GET", &format!("/events?token={TOKEN}{rest}"), &[HERE]);
     let Ok(PageRequest::Events(wants)) = read("&run=3&flows=0.7&packets=7") else { panic!() };
     assert_eq!((wants.run, wants.flows, wants.packets), (Some(3), Some(vec![0, 7]), Some(7)));
@@ -101,7 +101,7 @@ fn what_is_wanted_is_read_and_bounded() {
 proptest! {
     /// Any request without the token is refused without a panic.
     #[test]
-    fn strangers_get_nothing(
+    fn any_request_without_token_is_refused(
         method in "[A-Z]{1,7}",
         target in "/[!-~]{0,60}",
         headers in prop::collection::vec(("(host|origin|sec-fetch-site|x-narrows-token|[a-z]{1,9})", "[ -~]{0,40}"), 0..5),

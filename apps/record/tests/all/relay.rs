@@ -67,7 +67,7 @@ fn opens(folder: &Path, ends: &[&str; 2], datagrams: u64) {
 }
 
 #[test]
-fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
+fn relays_recording_has_arrivals_and_departures_of_both_sides() {
     let folder = std::env::temp_dir().join(format!("narrows-record-relay-{}", std::process::id()));
     let recorder = Recorder::start(&folder, about(&["the way there", "the way back"])).unwrap();
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -128,7 +128,7 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
 }
 
 #[test]
-fn tcpdump_and_tshark_open_the_captures_of_both_ends_of_a_connection() {
+fn tcpdump_and_tshark_open_captures_of_both_ends() {
     let folder = std::env::temp_dir().join(format!("narrows-record-ends-{}", std::process::id()));
     let recorder = std::sync::Arc::new(Recorder::start(&folder, about(&[])).unwrap());
     let listen = "127.0.0.1:0".parse().unwrap();
@@ -141,7 +141,7 @@ fn tcpdump_and_tshark_open_the_captures_of_both_ends_of_a_connection() {
 
 /// A received packet is reported when it is read, but its time is that of its arrival.
 #[test]
-fn packets_told_out_of_order_are_recorded_in_the_order_of_their_times() {
+fn packets_reported_out_of_order_are_recorded_by_time() {
     let folder = std::env::temp_dir().join(format!("narrows-record-order-{}", std::process::id()));
     let recorder = Recorder::start(&folder, about(&["the way there", "the way back"])).unwrap();
     let link = recorder.ip_link(["a", "b"], narrows_net::Clock::new());

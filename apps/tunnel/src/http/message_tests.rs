@@ -12,7 +12,7 @@ fn forwarded(text: &str) -> String {
 }
 
 #[test]
-fn fields_for_one_hop_stay_and_the_host_is_the_targets() {
+fn hop_by_hop_fields_stay_and_host_is_the_targets() {
     let text = "GET http://u:p@example.org:81?a=b HTTP/1.1\r\nHost: other.example\r\nhost: third.example\r\n\
         Connection: keep-alive, x-Hop\r\nConnection: X-second,content-length\r\nX-Hop: 1\r\nX-Second: 1\r\n\
         X-End: 1\r\nContent-Length: 4\r\nKeep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\n\

@@ -110,7 +110,7 @@ mod tests {
     use narrows_peers::Identity;
 
     #[test]
-    fn ports_permit_what_they_say_and_nothing_else() {
+    fn ports_permit_exactly_their_range() {
         let permits =
             |text: &str, at: &str| text.parse::<Ports>().unwrap().contains(at.parse().unwrap());
         assert!(permits("8080", "127.0.0.1:8080") && !permits("8080", "127.0.0.1:8081"));

@@ -272,7 +272,7 @@ fn ip(port: u16, what: u64, size: usize) -> Vec<u8> {
 
 /// For comparison: if the connection held packets for a second, p95 of the echo would be 140 ms at 10 Mbit/s.
 #[test]
-fn the_link_stays_full_and_an_echo_beside_a_bulk_flow_is_short() {
+fn link_stays_full_and_echo_beside_bulk_is_short() {
     for (mbps, delay) in [(10, 20), (100, 10)] {
         let delay = Duration::from_millis(delay);
         let ms = Duration::from_millis;

@@ -160,7 +160,7 @@ mod tests {
 
     /// Without queue management it would wait for half a second, after which packets are dropped.
     #[test]
-    fn a_flow_that_sends_too_much_does_not_stand_in_a_queue_of_its_own() {
+    fn excessive_flow_builds_no_standing_queue_of_its_own() {
         let (bulk, sparse, came, marked) = run(0);
         assert!(bulk < 200 && sparse <= 3, "{bulk} ms and {sparse} ms");
         assert!(came > 19_900 && marked == 0, "the path is full: {came}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_too_long_is_not_sent() {
+    fn packets_past_their_deadline_are_not_sent() {
         let mut queue = PacketQueue::new(MS).unwrap();
         for ms in 0..10 {
             push(&mut queue, ms, &sent(1, ms, 0));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn waiting_packets_are_bounded() {
         let mut queue = PacketQueue::new(MS).unwrap();
         for n in 0..5_000_u16 {
             push(&mut queue, 0, &sent(n, 0, 0));

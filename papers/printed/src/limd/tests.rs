@@ -83,7 +83,7 @@ fn signs_of_congestion_in_a_row_cut_ever_deeper() {
 }
 
 #[test]
-fn a_report_that_repeats_an_epoch_changes_nothing() {
+fn repeated_epoch_in_a_report_keeps_the_rate() {
     let mut c = told("printed");
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
@@ -103,7 +103,7 @@ fn steady_epochs_rise_only_with_the_probe() {
 }
 
 #[test]
-fn an_emptying_queue_lets_the_rate_rise_up_to_its_bound() {
+fn draining_queue_lets_the_rate_rise_to_its_bound() {
     let mut c = told("printed");
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
     let after = epoch(&mut *c, 2, 0.9);
@@ -177,7 +177,7 @@ fn rate_doubles_each_epoch_after_timeout() {
 }
 
 #[test]
-fn congestion_halves_once_a_round_trip_and_radio_losses_change_nothing() {
+fn congestion_halves_once_per_rtt_and_radio_losses_never() {
     let mut c = told("printed");
     assert!((lose(&mut *c, 100, 201, true) - 100.0).abs() < 0.1);
     assert!((lose(&mut *c, 110, 210, false) - 50.0).abs() < 0.1);
@@ -187,7 +187,7 @@ fn congestion_halves_once_a_round_trip_and_radio_losses_change_nothing() {
 
 /// As printed, a channel's sender follows the receive rate down, and up only while a queue empties.
 #[test]
-fn on_a_channel_of_its_own_the_rate_is_that_over_the_ratio() {
+fn rate_on_a_dedicated_channel_is_divided_by_ratio() {
     let mut c = lasthop();
     assert!((epoch(&mut *c, 1, 1.25) - 80.0).abs() < 0.1);
     assert!((epoch(&mut *c, 2, 0.8) - 100.0).abs() < 0.1);
@@ -199,7 +199,7 @@ fn on_a_channel_of_its_own_the_rate_is_that_over_the_ratio() {
 
 /// The RRTP thesis, section 4.4.2: an instantaneous recovery.
 #[test]
-fn on_a_channel_of_its_own_congestion_halves_the_rate_for_a_round_trip() {
+fn congestion_on_a_dedicated_channel_halves_for_one_rtt() {
     let mut c = lasthop();
     assert!((lose(&mut *c, 100, 201, false) - 50.0).abs() < 0.1);
     assert!((epoch(&mut *c, 2, 1.0) - 50.0).abs() < 0.1);

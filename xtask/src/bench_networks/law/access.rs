@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn access_type_of_any_weight_is_drawn_about_as_often_as_its_weight() {
+    fn access_types_are_drawn_by_their_weights() {
         let items = networks(1, 2000);
         for kind in TYPES {
             let count = items.iter().filter(|i| i.classes.contains(&kind.name)).count() as f64;
