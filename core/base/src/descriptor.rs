@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_refused_with_what_reads_it() {
+    fn unread_parameter_is_refused_with_the_parts_that_read_it() {
         assert_eq!(check("part"), Ok(()));
         assert_eq!(check("part(mode=random,spread=2)"), Ok(()));
         let refusal = check("part(spread=2)").unwrap_err();

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_refused_everywhere() {
+    fn text_without_a_number_is_refused_for_every_field() {
         assert!(probability("p", f64::NAN).is_err());
         assert!(number("x", f64::NAN, 0.0, f64::INFINITY).is_err());
         assert!(probability("p", 7.0).is_err() && probability("p", -0.1).is_err());

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn additions_are_found_like_what_is_built_in() {
+    fn added_entries_are_found_like_built_in_ones() {
         static LIST: List<TestPart> = List::new("queue", &[TestPart("red"), TestPart("pie")]);
         LIST.add(vec![TestPart("mine"), TestPart("other-2")]).unwrap();
         assert_eq!(LIST.names(), ["red", "pie", "mine", "other-2"]);
@@ -191,7 +191,7 @@ mod tests {
     /// A lent part is found by its name until it is returned. No listing shows it, since listings must not depend on
     /// other threads.
     #[test]
-    fn what_is_lent_is_found_until_it_is_given_back() {
+    fn lent_entry_is_found_until_it_is_returned() {
         static LIST: List<TestPart> = List::new("queue", &[TestPart("red")]);
         static MINE: TestPart = TestPart("Mine");
         let lent = LIST.lend(&MINE).unwrap();

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn specs_say_what_is_wrong() {
+    fn malformed_spec_names_the_fault() {
         for (bad, hint) in [
             ("", "missing"),
             ("(a)", "before '('"),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_is_what_is_there() {
+    fn escaped_text_shows_every_character() {
         for c in [
             '\u{0}',
             '\u{7}',

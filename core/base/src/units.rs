@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_of_any_key_is_asked_for_from_a_tenth_on() {
+    fn share_without_unit_is_refused_and_text_reads_back() {
         let e = share("duplicate", "0.5").unwrap_err().to_string();
         assert_eq!(e, "duplicate '0.5' may be 0.5% or 50%: write one of these");
         for tenths in 0..=1000 {

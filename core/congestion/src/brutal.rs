@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_the_path_does_not_carry_is_cut_within_a_second() {
+    fn rate_above_the_paths_is_reduced_within_a_second() {
         let mut path = SimplePath::new(build("brutal(rate=100Mbit/s)"));
         (path.rate_bps, path.queue_limit) = (2e6, 20);
         path.run(Time::from_secs_f64(1.2));

@@ -85,7 +85,7 @@ fn a_shrinking_flow_lowers_its_plateau() {
 }
 
 #[test]
-fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
+fn timeout_restarts_at_one_then_avoids_congestion() {
     let mut s = IdealPath::new(with_window("cubic", 100.0));
     s.timeout();
     assert_eq!((s.window(), s.ssthresh()), (1.0, Some(70.0)));
@@ -102,7 +102,7 @@ fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
 /// consecutive loss would not reduce it. After a lost retransmission, a timeout would set ssthresh to a multiple of
 /// the path's capacity.
 #[test]
-fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
+fn loss_reduces_the_window_regardless_of_sacked_bytes() {
     let mut s = IdealPath::new(with_window("cubic", 100.0));
     s.extra_flight = 1500;
     s.recovery();
@@ -112,7 +112,7 @@ fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
 }
 
 #[test]
-fn idle_time_earns_nothing() {
+fn idle_time_does_not_grow_the_window() {
     let mut s = IdealPath::new(with_window("cubic", 1000.0));
     s.recovery();
     ride(&mut s, 3.0);

@@ -56,7 +56,7 @@ mod tests {
     /// By hand for p = 1%, R = 100 ms, t_RTO = 400 ms: 0.1 * 0.081650 + 0.4 * 0.183712 *
     /// 0.01 * 1.0032 = 0.0081650 + 0.00073720 s, so 112.33 packets per second.
     #[test]
-    fn the_equation_gives_what_arithmetic_gives() {
+    fn equation_matches_values_computed_by_hand() {
         let rate = RFC.packets_per_second(0.01, 0.1, 0.4);
         assert!((rate - 112.33).abs() < 0.01, "{rate}");
         assert_eq!(rate.to_bits(), NS2.packets_per_second(0.01, 0.1, 0.4).to_bits());

@@ -51,7 +51,7 @@ mod tests {
     ];
 
     #[test]
-    fn neighbouring_terms_cross_at_one_half_and_add_up_to_one() {
+    fn neighbouring_terms_cross_at_half_and_sum_to_one() {
         assert_eq!(fuzzify(&SIZES, 2.0), [0.5, 0.5, 0.0]);
         assert_eq!(fuzzify(&SIZES, 16.0), [0.0, 0.5, 0.5]);
         assert_eq!(fuzzify(&SIZES, 4.0), [0.0, 1.0, 0.0]);

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn without_delay_it_grows_by_ten_and_with_the_longest_by_less_than_one() {
+    fn growth_is_ten_without_delay_below_one_at_most() {
         let mut s = avoiding();
         let before = s.window();
         s.acks(2 * before as u32);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_costs_an_eighth_without_a_queue_and_half_with_one() {
+    fn loss_reduces_by_an_eighth_or_half_with_queue() {
         let mut s = avoiding();
         s.acks(100);
         let before = s.window();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_long_path_it_fills_what_reno_cannot() {
+    fn long_path_is_filled_better_than_by_reno() {
         let share = |name: &str| {
             let mut path = SimplePath::new(build(name));
             path.rate_bps = 100e6;

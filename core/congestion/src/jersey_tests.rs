@@ -29,7 +29,7 @@ fn mark(s: &mut IdealPath) {
 
 /// Gain T/(T + RTT), fixed point L/T.
 #[test]
-fn the_estimate_goes_to_the_rate_of_acks_by_its_gain() {
+fn estimate_approaches_the_ack_rate_by_its_gain() {
     let mut e = estimate();
     e.acked(Time::ZERO, 1, RTT);
     assert_eq!(e.per_second, 0.0, "one ACK says nothing");
@@ -83,7 +83,7 @@ fn duplicates_count_as_arrivals_once() {
 }
 
 #[test]
-fn a_mark_sets_the_window_to_what_the_rate_carries() {
+fn mark_sets_the_window_to_the_rate_estimate() {
     let mut s = steady("jersey");
     let before = s.window();
     assert!(before > 21.0, "{before}");
@@ -172,7 +172,7 @@ fn without_receiver_stamps_new_jersey_is_jersey() {
 /// By the paper: behind a plain queue there are no marks, so every loss looks like the radio's, and the window grows
 /// despite losses.
 #[test]
-fn by_the_paper_losses_behind_a_queue_that_does_not_mark_never_reduce_the_window() {
+fn as_printed_losses_without_marks_never_reduce_the_window() {
     let mut path = SimplePath::new(build("jersey(unmarked=radio)"));
     path.queue_limit = 50;
     path.run(Time::from_secs_f64(20.0));
@@ -187,7 +187,7 @@ fn by_the_paper_losses_behind_a_queue_that_does_not_mark_never_reduce_the_window
 
 /// 50 packets of path and 50 of queue: each loss to the full queue sets the window to the rate of the empty path.
 #[test]
-fn before_the_first_mark_losses_to_a_full_queue_empty_it() {
+fn full_queue_loss_sets_the_window_of_an_empty_path() {
     let mut path = SimplePath::new(build("jersey"));
     path.queue_limit = 50;
     path.run(Time::from_secs_f64(20.0));
@@ -202,7 +202,7 @@ fn before_the_first_mark_losses_to_a_full_queue_empty_it() {
 /// A queue of a quarter of the path's packets; with the smallest RTT, 20 segments fit. A mark shows that routers warn,
 /// so a later loss is attributed to the radio.
 #[test]
-fn a_loss_is_congestion_only_while_packets_queue_and_nothing_was_marked() {
+fn unmarked_loss_is_congestion_only_with_a_queue() {
     let loss = |spec: &str, marked: bool, rtt_ms: u64| {
         let mut s = steady(spec);
         if marked {

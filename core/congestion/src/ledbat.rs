@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_above_the_target_shrinks_the_window_by_up_to_half_per_round() {
+    fn delay_above_target_reduces_window_at_most_half_per_round() {
         let mut s = IdealPath::new(build("ledbat++(slowdown=off)"));
         for _ in 0..400 {
             s.acks(1);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn it_pauses_for_a_tenth_of_the_time_and_comes_back() {
+    fn periodic_slowdown_takes_a_tenth_of_the_time() {
         let mut path = SimplePath::new(build("ledbat++"));
         path.run(Time::from_secs_f64(30.0));
         (path.least_window, path.most_window) = (f64::INFINITY, 0.0);

@@ -53,7 +53,7 @@ fn cards_are_complete() {
 
 /// Every column of a series has its unit and meaning in the list, and the list has no column that no run could show.
 #[test]
-fn what_controllers_show_is_explained() {
+fn every_series_of_a_controller_is_explained() {
     let mut all: BTreeMap<&str, Variable> = BTreeMap::new();
     for entry in CONTROLLERS.iter() {
         let mut shown = BTreeSet::new();

@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn what_left_together_tells_the_rate() {
+    fn packets_sent_together_give_the_rate() {
         // 1000 bytes each 8 ms.
         let told = rate(&[(0, 58_000, 1000), (20, 66_000, 1000), (50, 74_000, 1000)]);
         assert_eq!(told, Some(1e6));
     }
 
     #[test]
-    fn what_waited_for_each_other_tells_it_too_by_its_bytes() {
+    fn packets_queued_together_give_the_rate_by_bytes() {
         let told = rate(&[
             (0, 58_000, 1000),
             (2_000, 58_400, 50),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_as_it_left_tells_nothing_but_its_end_may() {
+    fn train_without_dispersion_gives_no_rate_but_its_end_may() {
         let apart = [(0, 50_000, 1000), (5_000, 55_000, 1000), (9_000, 59_000, 1000)];
         assert_eq!(rate(&apart), None);
         // The same and three behind it at one moment: these three.

@@ -222,7 +222,7 @@ mod tests {
 
     /// Slow start ends at the first mark by half (alpha begins at one), and once in a round trip only.
     #[test]
-    fn the_first_mark_halves_and_the_next_of_the_round_trip_does_not() {
+    fn only_the_first_mark_of_a_round_trip_reduces() {
         let mut s = IdealPath::new(build("prague"));
         for _ in 0..60 {
             marked(&mut s, 0);
@@ -252,7 +252,7 @@ mod tests {
 
     /// Below 25 ms a flow grows as slowly as one of 25 ms: by (srtt / 25 ms) squared per round trip.
     #[test]
-    fn a_short_round_trip_grows_no_faster_than_a_long_one() {
+    fn short_rtt_grows_no_faster_than_a_long_one() {
         let grown = |rtt_ms: u64| {
             let mut s = IdealPath::new(build("prague"));
             s.rtt = narrows_base::Duration::from_millis(rtt_ms);

@@ -60,7 +60,7 @@ impl Ride {
 }
 
 #[test]
-fn the_rate_begins_at_a_packet_a_second_then_one_per_round_trip() {
+fn rate_starts_at_one_per_second_then_per_rtt() {
     let mut r = Ride::new("rap");
     assert_eq!(r.packets_per_s(), 1.0);
     r.send(1);
@@ -81,7 +81,7 @@ fn each_round_trip_adds_a_packet_per_round_trip() {
 }
 
 #[test]
-fn a_source_that_uses_less_than_half_of_its_rate_earns_no_more() {
+fn source_below_half_its_rate_gets_no_increase() {
     let mut r = Ride::new("rap");
     r.ack();
     for _ in 0..9 {
@@ -97,7 +97,7 @@ fn a_source_that_uses_less_than_half_of_its_rate_earns_no_more() {
 }
 
 #[test]
-fn a_loss_halves_and_the_rest_of_its_flight_is_not_paid_again() {
+fn loss_halves_the_rate_once_per_flight() {
     for (lost, marked) in [(true, false), (false, true)] {
         let mut r = Ride::new("rap");
         r.ack();
@@ -122,7 +122,7 @@ fn a_loss_halves_and_the_rest_of_its_flight_is_not_paid_again() {
 }
 
 #[test]
-fn a_silence_halves_once_for_each_packet_that_waits_in_vain() {
+fn silence_halves_once_for_each_unacked_packet() {
     let mut r = Ride::new("rap");
     r.ack();
     for _ in 0..9 {

@@ -144,7 +144,7 @@ mod tests {
 
     /// FlightSize includes packets that arrived behind a hole: a thousand segments after a lost retransmission.
     #[test]
-    fn a_loss_never_raises_the_window_however_much_arrived_behind_a_hole() {
+    fn loss_never_raises_the_window_whatever_was_sacked() {
         for spec in ["reno", "reno(decrease=0.9)"] {
             let mut s = IdealPath::new(build(spec));
             s.acks(12);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_was_none_leaves_the_window_as_it_was() {
+    fn spurious_loss_leaves_the_window_unchanged() {
         let mut s = IdealPath::new(build("reno"));
         s.acks(12);
         s.recovery();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_as_long_as_late_packets_need_and_falls_when_they_need_less() {
+    fn reordering_window_follows_the_lateness_of_packets() {
         let mut window = ReorderingWindow::default();
         assert_eq!(window.length(0.04), 0.0);
         for (late, length) in [(0.003, 0.01), (0.011, 0.02), (0.001, 0.02), (0.4, 0.04)] {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_upper_part_of_a_wide_band_is_a_queue() {
+    fn only_the_upper_part_of_wide_jitter_is_queueing() {
         let mut path = RoundTrips::default();
         for (ms, queue) in [(50, false), (54, false), (100, true), (65, false), (75, true)] {
             path.on_ack(&acked(ms, false));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_loses_more_than_a_radio_link_is_flooded() {
+    fn round_with_more_loss_than_radio_counts_as_burst() {
         let mut path = RoundTrips::default();
         let mut round = |lost: u32| {
             path.on_ack(&acked(50, true));

@@ -48,7 +48,7 @@ fn gains_by_frequency_response_keep_a_path_full() {
 }
 
 #[test]
-fn an_error_moves_the_window_in_proportion_and_by_its_change() {
+fn error_moves_the_window_proportionally_and_by_its_change() {
     let mut s = IdealPath::new(build("stpd(supervisor=fixed,kp=0.1,kd=0.2,startup=pd)"));
     s.acks(1); // no queue: err = 1, no derivative yet
     assert!((s.window() - 4.1).abs() < 1e-12);
@@ -116,7 +116,7 @@ fn a_loss_to_a_short_queue_begins_the_drain() {
 }
 
 #[test]
-fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
+fn window_stays_if_the_sender_does_not_fill_it() {
     let mut s = IdealPath::new(build("stpd"));
     s.window_limited = false;
     s.acks(100);
@@ -146,7 +146,7 @@ fn one_flow_keeps_about_a_packet_queued() {
 
 /// F4.21: GEO link; packets 2000 and 2001 are lost without effect on the window.
 #[test]
-fn a_long_path_fills_and_two_losses_do_not_empty_it() {
+fn long_path_fills_and_survives_two_losses() {
     let mut path = SimplePath::new(build("stpd"));
     path.rate_bps = 1.5e6;
     path.delay = Duration::from_millis(501);

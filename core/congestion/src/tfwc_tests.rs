@@ -265,7 +265,7 @@ fn windows_at_periodic_losses() {
 
 /// Choi 2006, appendix C.1.2, item 3, and equation 4.4's slope.
 #[test]
-fn the_window_doubles_before_the_first_loss_and_creeps_after_it() {
+fn window_doubles_before_the_first_loss_and_creeps_after() {
     let mut line = Line::new("tfwc(spread=0)", |n| n > 500 && n < 4000 && n % 100 == 0);
     line.send();
     let mut windows = Vec::new();
@@ -354,7 +354,7 @@ fn the_timer_sends_one_packet_and_backs_off() {
 }
 
 #[test]
-fn an_expiry_sends_even_if_the_window_shrank_below_the_flight() {
+fn expiry_sends_even_with_the_window_below_the_flight() {
     let mut t = tfwc("tfwc");
     let now = Time::from_secs_f64(5.0);
     t.cwnd = 4.0;
@@ -452,7 +452,7 @@ fn a_small_window_as_tcps_backs_off_and_goes_on() {
 
 /// A loss that a timer found, with no acknowledgement after it, ends sending until its own timeout and no longer.
 #[test]
-fn a_small_window_that_falls_silent_knows_when_to_go_on() {
+fn silent_small_window_has_a_time_to_continue() {
     let mut t = tfwc("tfwc(rate-mode=tcp)");
     t.cwnd = 2.0;
     t.small = Some(t.small_window(Time::ZERO));
@@ -475,7 +475,7 @@ fn a_small_window_that_falls_silent_knows_when_to_go_on() {
 
 /// TCP's timer runs from the last acknowledgement in order: packets that are sent meanwhile do not put it off.
 #[test]
-fn a_small_windows_timer_is_not_put_off_by_what_is_sent() {
+fn small_windows_timer_is_not_delayed_by_sending() {
     let due_after = |spec: &str, small: bool| {
         let mut t = tfwc(spec);
         if small {
@@ -499,7 +499,7 @@ fn a_small_windows_timer_is_not_put_off_by_what_is_sent() {
 /// The first packet is lost: as TCP's, the timer stays doubled until a packet that was sent once has been timed. In
 /// rate mode, the first acknowledgement resets it. Without losses, slow start continues.
 #[test]
-fn a_timer_that_expires_in_slow_start_backs_off_as_tcps() {
+fn timer_expiry_in_slow_start_backs_off_like_tcp() {
     let after_an_expiry_and_a_report = |spec: &str| {
         let mut line = Line::new(spec, |n| n == 0);
         line.step();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_for_nothing_is_undone() {
+    fn spurious_timeout_is_undone() {
         for spec in ["reno", "vegas", "veno", "westwood", "illinois", "ledbat++", "prague", "copa"]
         {
             let mut s = IdealPath::new(build(spec));

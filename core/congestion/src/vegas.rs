@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_cuts_a_quarter_once_per_window_and_a_lost_repair_half() {
+    fn loss_reduces_by_quarter_and_lost_retransmission_by_half() {
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let environment = Environment { initial_window: 21.7, ..Environment::default() };
         let mut vegas = build_in("vegas", &environment);

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_queue_a_loss_costs_half_and_growth_is_half_as_fast() {
+    fn queue_makes_losses_halve_and_growth_half_as_fast() {
         let mut s = avoiding("veno");
         s.rtt = Duration::from_millis(150); // 20 (1 - 100/150) = 6.7 packets
         s.acks(1);

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_halves_at_the_loss_and_then_takes_what_the_path_carries() {
+    fn linux_halves_at_loss_then_takes_the_rate_estimate() {
         for filter in ["linux", "ns3"] {
             let mut s = steady(&format!("westwood+(filter={filter})"));
             assert_eq!(s.window(), 1505.0);

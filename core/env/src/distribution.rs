@@ -172,7 +172,7 @@ mod tests {
 
     /// Protects: a faulty distribution is refused when it is read, not in a later episode.
     #[test]
-    fn what_cannot_be_drawn_is_refused_at_once() {
+    fn impossible_distribution_is_refused_at_once() {
         for (bad, hint) in [
             ("", "empty"),
             ("10Mbit/s", "delay is missing"),

@@ -34,7 +34,7 @@ fn means(settings: &EnvironmentSettings, action: f32) -> [f64; 4] {
 /// Protects: the window that an action sets is the window. Below one BDP, throughput is proportional to it. At two, the
 /// queue holds one. Beyond the queue, packets are lost.
 #[test]
-fn the_window_is_what_the_action_says() {
+fn action_sets_the_window() {
     // An acknowledgement for each packet, without delayed or combined acknowledgements.
     let rfc = |link| EnvironmentSettings { preset: Preset::Rfc, ..settings(link) };
     // 20 ms + a packet of 1.2 ms: 17.7 packets.
@@ -52,7 +52,7 @@ fn the_window_is_what_the_action_says() {
 
 /// Protects: a pacing rate is the rate, over either transport.
 #[test]
-fn the_pacing_rate_is_what_the_action_says() {
+fn action_sets_the_pacing_rate() {
     for transport in [Transport::Tcp, Transport::Rrtp] {
         let mut link = settings("10Mbit/s,10ms");
         (link.actions, link.transport) = (vec!["rate".into()], transport);
@@ -64,7 +64,7 @@ fn the_pacing_rate_is_what_the_action_says() {
 
 /// Protects: changes multiply, a gain follows the window, and a finite action beyond its bounds counts as the bound.
 #[test]
-fn actions_do_what_the_list_says() {
+fn actions_have_their_listed_effects() {
     let mut link = settings("10Mbit/s,10ms");
     link.actions = vec!["window_change".into(), "pacing_gain".into()];
     let mut e = environment(&link);

@@ -136,7 +136,7 @@ fn resets_come_when_the_mode_says() {
 /// Protects: an action that is not finite is refused before any environment is stepped, and the environment is named.
 /// Arrays of wrong lengths are refused, and so are more flows than fit into memory.
 #[test]
-fn what_is_wrong_is_refused_before_a_step() {
+fn wrong_actions_are_refused_before_a_step() {
     let (mut vector, first) = begun(2, Autoreset::NextStep);
     let before: Vec<f64> = vector.environments().iter().map(|e| e.last_step().time_s()).collect();
     let mut seen = first.clone();

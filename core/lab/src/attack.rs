@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_finds_does_not_depend_on_threads() {
+    fn attack_result_is_independent_of_threads() {
         let a = question("vegas", Hunt::Goodput);
         let (one, three) = (run(&a, 1), run(&a, 3));
         assert_eq!(format!("{:?}", one.worst), format!("{:?}", three.worst));

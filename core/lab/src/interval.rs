@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn no_events_are_a_bound_and_few_are_a_poisson_limit() {
+    fn zero_events_give_bound_few_give_poisson_limit() {
         let r = Resamples::of(10);
         let none = r.estimate_events(&[0.0; 10], &[1.0; 10]);
         assert!((none.half().unwrap() - 0.2996).abs() < 1e-4, "{none:?}");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_events_is_a_measure() {
+    fn every_event_count_is_a_measure() {
         for name in ["timeouts", "retransmissions", "loss_event_rate", "sender_loss_rate"] {
             assert!(events(name).is_some() && measure::find(name).is_some(), "{name}");
         }

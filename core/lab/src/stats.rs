@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_what_the_textbook_says() {
+    fn interval_matches_the_textbook() {
         let e = estimate([4.0, 5.0, 6.0, f64::NAN]);
         assert_eq!(e.mean, 5.0);
         assert!((e.half().unwrap() - 4.303 / 3f64.sqrt()).abs() < 1e-3);

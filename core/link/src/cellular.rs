@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_what_was_asked_for() {
+    fn mean_rate_is_the_given_one() {
         for (text, bps) in [
             ("cellular", 9e6),
             ("cellular(mean=700kbit/s)", 7e5),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_varies_as_much_as_recorded_links_do_and_not_without_variation() {
+    fn rate_varies_like_recorded_links_unless_variation_is_zero() {
         let (_, varied) = mean_and_variation(&counts(&trace("cellular"), 100));
         assert!((0.5..=1.05).contains(&varied), "{varied}");
         let steady = "cellular(variation=0,every=0s,grant=1)";
@@ -233,7 +233,7 @@ mod tests {
 
     /// The least length is 400 ms; 1 in 10 has four times that.
     #[test]
-    fn outages_come_as_often_and_last_as_long_as_was_asked_for() {
+    fn outages_have_the_given_frequency_and_duration() {
         let steady = trace("cellular(variation=0,every=9s,outage=1s)");
         let (outages, long) = (gaps(&steady, 395), gaps(&steady, 1600));
         assert!((0.08..=0.12).contains(&outages), "{outages}");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_without_end_are_refused_and_the_shortest_ones_are_drawn() {
+    fn endless_outages_are_refused_and_shortest_ones_drawn() {
         assert!(read("cellular(every=1ns,outage=1000s)").unwrap().is_err());
         let frequent = trace("cellular(every=1ns,outage=1ns)");
         assert!((frequent.mean_bps() / 9e6 - 1.0).abs() < 0.03);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_model_is_a_file_and_wrong_parameters_are_refused() {
+    fn unknown_model_is_a_file_and_wrong_parameters_fail() {
         assert!(read("cellular.trace").is_none() && read("drive.trace").is_none());
         for bad in [
             "cellular(mean=1bit/s)",

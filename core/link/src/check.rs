@@ -85,7 +85,7 @@ mod tests {
     use narrows_base::{Packet, RandomKey, Spec};
 
     #[test]
-    fn a_value_that_a_link_cannot_have_is_refused_with_its_field() {
+    fn impossible_value_of_a_link_names_its_field() {
         let good = || LinkConfig::plain(Rate::from_bps(1_000_000), Duration::from_millis(1));
         let impaired = |impairments| LinkConfig { impairments, ..good() };
         let usual = Impairments::default;

@@ -29,7 +29,7 @@ mod tests {
     use narrows_base::RandomKey;
 
     #[test]
-    fn a_number_follows_the_one_before_as_much_as_it_says() {
+    fn successive_numbers_have_the_given_correlation() {
         for rho in [0.0, 0.25, 0.75] {
             let (mut numbers, mut stream) =
                 (Correlated::new(rho), RandomKey::from_seed(3).stream());

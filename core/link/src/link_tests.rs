@@ -97,7 +97,7 @@ fn a_packet_above_the_mtu_is_dropped_before_the_queue() {
 
 /// Room for three packets or 3000 bytes: a burst fits that has more packets or more bytes, not both.
 #[test]
-fn room_in_packets_or_bytes_holds_a_burst_of_either_kind() {
+fn queue_limit_in_packets_or_bytes_holds_a_burst() {
     let limit = QueueLimit::Either { packets: 3, bytes: 3000 };
     for aqm in [None, Some("droptail"), Some("codel"), Some("cw")] {
         let aqm = aqm.map(|name| Spec::parse(name).unwrap());
@@ -158,7 +158,7 @@ fn packets_overtake_by_jitter_only_where_they_may() {
 }
 
 #[test]
-fn the_room_counts_waiting_packets_and_not_the_one_in_transmission() {
+fn queue_limit_excludes_the_packet_in_transmission() {
     let (out, log) = run(&config(), &[(0, 1000); 6]);
     assert_eq!(out.len(), 4, "one in transmission and three waiting");
     assert_eq!(log.dropped.len(), 2);
@@ -197,7 +197,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
 
 /// A policer of 4 Mbit/s passes half of a load of 8 Mbit/s. The rest counts as dropped, not as lost.
 #[test]
-fn a_policer_drops_what_exceeds_its_rate_without_delay() {
+fn policer_drops_excess_packets_without_delay() {
     for changes in [false, true] {
         let mut c = config();
         c.changes = changes;

@@ -72,7 +72,7 @@ mod tests {
         /// In any stretch of time the passing bytes are at most the burst plus the rate times the stretch. A sender
         /// that keeps to the rate loses no packet.
         #[test]
-        fn what_passes_is_bounded_by_the_bucket(
+        fn passed_bytes_are_bounded_by_the_bucket(
             packets in prop::collection::vec((0u64..3000, 40u32..1500), 1..200),
             bps in 100_000u64..1_000_000_000,
             burst in 1500u64..50_000,

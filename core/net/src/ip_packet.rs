@@ -207,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read((source, destination) in addresses(), port: u16, rest in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn written_packet_is_read_back((source, destination) in addresses(), port: u16, rest in prop::collection::vec(any::<u8>(), 0..60)) {
             let udp = [&[1, 2][..], &port.to_be_bytes(), &rest].concat();
             let bytes = build(source, destination, UDP, &udp).unwrap();
             let read = IpPacket::read(&bytes).unwrap();

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_left_is_free_and_who_waits_is_woken() {
+    fn freed_place_wakes_a_waiter() {
         struct Woken(std::sync::atomic::AtomicBool);
         impl std::task::Wake for Woken {
             fn wake(self: Arc<Self>) {

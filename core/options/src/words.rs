@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn wrong_options_give_one_line() {
         for (wrong, expected) in [
             (("duration", "-5s"), "invalid value '-5s' for '--duration <TIME>': "),
             (("seeds", "0"), "invalid value '0' for '--seeds <K>': a number from 1 to 100000 is"),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_of_numbers_costs_nothing() {
+    fn leap_of_numbers_takes_constant_time() {
         let mut watch = OverflowWatch::new(runs(200));
         assert!(!watch.on_arrival(0, ECT0));
         watch.on_arrival(u32::MAX, ECT0);

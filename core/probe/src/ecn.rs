@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_does_to_the_field_is_told_apart() {
+    fn effects_of_a_path_on_ecn_are_distinguished() {
         assert_eq!(seen(as_it_left).verdict(), EcnVerdict::Passes);
         assert_eq!(seen(|_| 0).verdict(), EcnVerdict::Cleared);
         assert_eq!(seen(|_| CE).verdict(), EcnVerdict::AlwaysMarked);

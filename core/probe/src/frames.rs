@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_too_long_is_refused_before_it_comes() {
+    fn oversized_frame_is_refused_before_its_payload() {
         let mut reader = FrameReader::default();
         reader.push(&[5, 0xff, 0xff, 0xff, 0xff]);
         assert_eq!(reader.next_frame(), Err(BadFrame));

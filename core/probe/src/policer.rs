@@ -130,7 +130,7 @@ mod tests {
 
     /// The lower load is shortened to the time that is left. If it would be too short to be useful, it is left out.
     #[test]
-    fn the_lower_load_fits_into_what_is_left() {
+    fn lower_load_fits_into_the_remaining_budget() {
         let gap = Duration::from_millis(2);
         let train = Train { purpose: Purpose::Steady, packets: 1000, bytes: 400, gap, ce: 0 };
         let sent: Vec<u64> = (0..1000).map(|i| i * gap.as_nanos()).collect();

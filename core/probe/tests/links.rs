@@ -50,7 +50,7 @@ fn print_largest_errors(all: &[(&str, u64, PathEstimate, CheckedEstimate)]) {
 }
 
 #[test]
-fn what_is_found_is_near_the_truth_and_the_intervals_hold_it() {
+fn estimates_are_near_the_truth_and_intervals_contain_it() {
     let all = each(true);
     print_largest_errors(&all);
     for (name, seed, estimate, judged) in &all {
@@ -76,7 +76,7 @@ fn without_filling_a_queue_the_rest_is_known_as_well() {
 
 /// Whether a queue marks, or drops those that could be marked; and whether a mark would arrive at all.
 #[test]
-fn what_becomes_of_ecn_is_known() {
+fn treatment_of_ecn_is_detected() {
     let probe = |aqm: &str, clears: bool| {
         let (up, down) =
             configs(&format!("10Mbit/s,20ms,queue=1000p,aqm={aqm},reverse-rate=2Mbit/s"));

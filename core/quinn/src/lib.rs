@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_needs_more_than_quinn_tells_is_refused() {
+    fn controller_that_needs_more_than_quinn_gives_is_refused() {
         let e = Controllers::new("rrtp-lasthop").unwrap_err().to_string();
         assert!(e.contains("use rrtp-lasthop over rrtp"), "{e}");
         for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal"] {

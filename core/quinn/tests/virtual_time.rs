@@ -249,7 +249,7 @@ const LOSSY: &str = "20Mbit/s,25ms,loss=1%";
 
 /// The events reach a controller as they reach quinn's own: the same algorithm does the same.
 #[test]
-fn our_cubic_does_what_quinns_does() {
+fn our_cubic_behaves_like_quinns() {
     for (link, apart) in [(CLEAN, 0.02), (LOSSY, 0.03)] {
         let (quinns, ours) = (run("quinn-cubic", link), run("cubic", link));
         assert!((quinns.share - ours.share).abs() < apart, "{link}: {quinns:?} {ours:?}");

@@ -122,7 +122,7 @@ mod tests {
 
     /// Some names are a variable's and a measure's.
     #[test]
-    fn a_series_is_explained_as_a_series_and_a_measure_as_a_measure() {
+    fn series_and_measures_have_their_own_explanations() {
         let column = [("throughput_bps", ColumnType::Number)];
         let outcome = sample::outcome(&["reno"], 1, 1.0, 0.5);
         let (series, measures) =

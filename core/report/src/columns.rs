@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_quotes_what_has_commas_and_leaves_out_what_is_no_number() {
+    fn csv_quotes_commas_and_omits_non_numbers() {
         let expected =
             "protocol,seed,theta\n\"vegas(alpha=1,beta=3)\",1,\n\"a\"\"b\",2,0.30000000000000004\n";
         assert_eq!(table().csv(), expected);

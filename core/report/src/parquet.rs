@@ -181,7 +181,7 @@ mod tests {
     use parquet::record::Field;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_table_is_read_back() {
         let mut outcome = sample::outcome(&["reno", "veg'as \u{00fc}"], 2, 5.0, 0.1);
         outcome.results[0].series[0].columns[0].1[7] = f64::INFINITY;
         let mut file = Vec::new();

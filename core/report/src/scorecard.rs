@@ -230,7 +230,7 @@ mod tests {
 
     /// Every figure has its strip with a mark for each that was measured, its numbers and its judgement.
     #[test]
-    fn every_figure_is_shown_and_nothing_from_outside_is_markup() {
+    fn every_figure_is_shown_and_foreign_text_escaped() {
         let (asked, rows) = measured("5.1.5");
         let names: Vec<String> = (1..=rows.len()).map(|i| format!("5.1.5-{i}")).collect();
         let page = html(&asked, &rows, &names, "a < b", "narrows scorecard '<x>'");

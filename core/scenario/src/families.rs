@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_said() {
+    fn malformed_list_is_named() {
         for (bad, hint) in [
             ("reno,,cubic", "missing"),
             ("", "missing"),

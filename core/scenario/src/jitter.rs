@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_jitter_or_reordering_is_refused_in_a_line() {
+    fn malformed_jitter_or_reordering_gives_one_line() {
         for (wrong, hint) in [
             ("normal", "no size: normal(10ms)"),
             ("normal()", "no size"),

@@ -326,7 +326,7 @@ mod tests {
     /// The text of each key sets the same value again, and no two keys have the same effect, in both directions and in
     /// a file.
     #[test]
-    fn a_key_reads_back_what_it_wrote() {
+    fn every_key_reads_back_its_own_text() {
         let folder = std::env::temp_dir();
         let file = folder.join(format!("narrows-keys-{}.trace", std::process::id()));
         std::fs::write(&file, "1\n2\n3\n").unwrap();

@@ -75,7 +75,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_planted_link_is_replaced_or_refused_and_never_written_through() {
+    fn planted_symlink_is_replaced_or_refused_never_followed() {
         let folder = std::env::temp_dir().join(format!("narrows-output-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();

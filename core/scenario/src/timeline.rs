@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_all_groups_and_the_whole_link_are_meant() {
+    fn change_without_a_name_means_all_groups_and_link() {
         let mut s = scenario();
         s.reconfigure("30s:loss=1%").unwrap();
         let told: Vec<&str> = s.reconfigurations.iter().map(|r| r.flows.as_str()).collect();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn wrong_change_names_fault_and_right_form() {
         type Add = fn(&mut Scenario, &str) -> Result<(), SpecError>;
         let cases: [(Add, &str, &str); 12] = [
             (Scenario::reconfigure, "30s", "'30s': expected TIME:[GROUP:]KEY=VALUE"),

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_is_asked_for() {
+    fn ambiguous_trace_needs_an_option() {
         for (text, form, hint) in [
             ("", form("s", ""), "empty"),
             ("1\n2\n", form("", ""), "--time s, ms, us or ns"),

@@ -43,7 +43,7 @@ fn the_other_direction_differs_where_told() {
 }
 
 #[test]
-fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
+fn queues_are_written_with_parameters_as_read() {
     for entry in narrows_link::QUEUES.iter() {
         let descriptor = entry.descriptor;
         let l = link(&format!("10Mbit/s,20ms,queue=50p,aqm={}", descriptor.name));
@@ -140,7 +140,7 @@ fn ranges_are_drawn_per_flow_and_side_and_repeat() {
 }
 
 #[test]
-fn bad_links_get_one_line_that_says_what_would_be_right() {
+fn malformed_links_get_one_line_with_right_form() {
     for (bad, hint) in [
         ("", "RATE,DELAY"),
         ("gao", "did you mean 'geo'"),
@@ -259,7 +259,7 @@ fn a_saved_scenario_reads_back_to_the_same_file() {
 }
 
 #[test]
-fn bad_scenarios_get_the_line_and_what_would_be_right() {
+fn malformed_scenarios_get_the_line_and_right_form() {
     for (from, to, hint) in [
         ("queue = \"10p\"", "queu = \"10p\"", "line 8: unknown key 'queu'; did you mean 'queue'?"),
         ("queue = \"10p\"", "queue = 10", "line 8"),
@@ -368,7 +368,7 @@ fn twenty_thousand_links_are_planned() {
 
 /// A file that is named by mistake may hold secrets: an error gives the position, not the contents.
 #[test]
-fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
+fn errors_of_foreign_files_do_not_show_their_lines() {
     let folder = std::env::temp_dir().join(format!("narrows-secrets-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("secrets");

@@ -464,7 +464,7 @@ mod tests {
 
     /// Up to the number that is kept without buckets, and over it, again and again from an empty calendar.
     #[test]
-    fn few_events_come_in_order_before_and_after_there_are_buckets() {
+    fn few_events_come_in_order_with_and_without_buckets() {
         let mut random = RandomKey::from_seed(3).named("few").stream();
         for most in [1, FEW - 1, FEW, FEW + 1, 3 * FEW] {
             let (mut calendar, mut heap) = (Calendar::new(), BinaryHeap::new());
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_after_the_end_is_given_out() {
+    fn events_after_the_end_are_not_returned() {
         let mut c = Calendar::new();
         c.push(SimEvent::new(Time::from_nanos(50), EventKind::Link, 1));
         assert_eq!(c.pop(Time::from_nanos(49)), None);

@@ -16,7 +16,7 @@ fn meter() -> FrameMeter {
 }
 
 #[test]
-fn late_and_missing_frames_are_frozen_and_long_freezes_are_stalls() {
+fn late_or_missing_frames_freeze_long_freezes_stall() {
     let mut m = meter();
     for frame in 0..50 {
         write(&mut m, frame, 0, 1000);
@@ -58,7 +58,7 @@ fn layers_count_without_a_gap_and_switches_are_the_senders() {
 }
 
 #[test]
-fn a_streams_frames_are_whole_when_it_has_come_so_far() {
+fn streams_frame_is_whole_once_its_bytes_arrived() {
     let mut m = meter();
     for frame in 0..4 {
         write(&mut m, frame, 0, 1000);
@@ -69,7 +69,7 @@ fn a_streams_frames_are_whole_when_it_has_come_so_far() {
 }
 
 #[test]
-fn frames_before_the_span_do_not_count_and_memory_is_bounded() {
+fn frames_before_the_interval_do_not_count() {
     let mut m = FrameMeter::new(Duration::from_millis(40), 1, at(1000));
     for frame in 0..100_000 {
         write(&mut m, frame, 0, 10);

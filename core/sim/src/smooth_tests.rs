@@ -71,7 +71,7 @@ fn every_scale_agrees_with_bins_that_are_kept() {
 }
 
 #[test]
-fn nothing_is_kept_of_nothing_or_without_leave() {
+fn empty_or_unrequested_series_are_not_kept() {
     let (bins, detail) = of(&[], 10);
     assert!(bins == Some((0.0, 0.0)) && detail.is_none());
     assert_eq!(of(&[(0, 5)], 1).0, None, "one bin has no deviation");

@@ -77,7 +77,7 @@ fn refused(registry: Registry) -> String {
 }
 
 #[test]
-fn parts_from_outside_are_built_by_name_and_none_takes_the_place_of_another() {
+fn registered_parts_are_built_by_name_without_replacing_others() {
     // A refused addition leaves the lists unchanged.
     const RED: Descriptor = descriptor("red");
     const ODD: Descriptor = descriptor("a,b");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_wrote_is_a_list_or_refused() {
+    fn peers_application_list_is_valid_or_refused() {
         assert_eq!(ApplicationProtocols::read(b"\x01a\x02bc"), Ok(list(&["a", "bc"])));
         assert_eq!(ApplicationProtocols::read(b""), Ok(list(&[])));
         let bad: [&[u8]; 5] = [b"\x02a", b"\x00", b"\x01 ", b"\x01a\x01a", b"\x01\xff"];

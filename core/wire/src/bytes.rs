@@ -224,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in 0..=MAX_VARINT, shift in 0u32..62, room in 0usize..9) {
+        fn written_bytes_are_read_back(value in 0..=MAX_VARINT, shift in 0u32..62, room in 0usize..9) {
             let value = value >> shift;
             let mut buffer = [0; 8];
             let mut sink = Sink::new(&mut buffer[..room.min(8)]);

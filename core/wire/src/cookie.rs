@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_good_for_its_address_nonce_version_and_time_only() {
+    fn cookie_is_bound_to_address_nonce_version_and_time() {
         let secrets = CookieSecrets::new(&[1; 32]);
         let client = from("192.0.2.7:40000");
         let cookie = secrets.create(at(105), client, &NONCE, VERSION);

@@ -258,7 +258,7 @@ fn unknown_frames() {
 }
 
 #[test]
-fn what_no_reader_accepts_is_not_written() {
+fn writer_refuses_frames_that_readers_refuse() {
     let mut buffer = [0; 2000];
     let mut writer = FrameWriter::new(&mut buffer, PRELUDE).unwrap();
     for frame in [

@@ -106,7 +106,7 @@ fn both_ends_agree() {
 }
 
 #[test]
-fn a_lost_finish_is_sent_again_and_a_second_one_changes_nothing() {
+fn lost_finish_is_retransmitted_and_a_duplicate_ignored() {
     let mut client = opened(Suite::Aes256Gcm);
     let mut server = answered(client.start()).unwrap();
     let (mut at_client, finish) = client_reads(&mut client, server.start_echo(), &key(2)).unwrap();
@@ -131,7 +131,7 @@ fn a_repeated_start_has_the_same_answer() {
 }
 
 #[test]
-fn a_server_with_another_key_learns_nothing_and_stops_nothing() {
+fn server_with_wrong_key_cannot_read_or_stop_it() {
     let mut client = opened(Suite::Aes256Gcm);
     let start = client.start().to_vec();
     let Ok(ParsedPacket::Start(read)) = ParsedPacket::read(&start) else { panic!("no START") };
@@ -161,7 +161,7 @@ fn a_client_is_refused_under_seal() {
 /// A packet with any bit flipped is refused, or the two ends derive different keys. When the right packet follows, the
 /// handshake continues.
 #[test]
-fn tampered_packets_are_refused_and_change_nothing() {
+fn tampered_packets_are_refused_and_state_stays() {
     for suite in Suite::ALL {
         let mut client = opened(suite);
         let start = client.start().to_vec();

@@ -50,7 +50,7 @@ fn no_answer_to_a_syn_is_longer_than_the_syn() {
 }
 
 #[test]
-fn every_prefix_and_every_corrupt_byte_is_something_or_an_error() {
+fn every_prefix_and_corrupt_byte_parses_or_fails() {
     for packet in examples() {
         assert!(ParsedPacket::read(&packet).is_ok(), "{packet:02x?}");
         for length in 0..packet.len() {
@@ -69,7 +69,7 @@ fn every_prefix_and_every_corrupt_byte_is_something_or_an_error() {
 }
 
 #[test]
-fn only_a_syn_or_a_start_of_another_version_is_read() {
+fn other_versions_are_read_only_in_syn_or_start() {
     let strange = 0x0a0b_0c0d;
     let mut packet = syn(strange, &[2; 16]);
     packet.extend_from_slice(&[0xff; 1400]);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_earlier_packets_is_refused() {
+    fn repair_without_earlier_packets_is_refused() {
         for (body, why) in [
             (&[][..], "empty"),
             (&[5, 0, 1], "no bitmap"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_apart_has_no_bitmap() {
+    fn numbers_too_far_apart_have_no_bitmap() {
         assert!(bitmap([7, 134].into_iter()).is_some());
         assert!(bitmap([7, 135].into_iter()).is_none());
         assert!(bitmap([].into_iter()).is_none());

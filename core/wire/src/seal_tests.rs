@@ -19,7 +19,7 @@ fn open(opener: &mut Opener, datagram: &[u8]) -> Result<(u64, Vec<u8>), OpenErro
 }
 
 #[test]
-fn every_flipped_bit_is_refused_and_changes_nothing() {
+fn every_flipped_bit_is_refused_and_state_stays() {
     for suite in Suite::ALL {
         for number in [0, 5_000_000_000] {
             let (mut sealer, mut opener) = pair(suite, 1);
@@ -174,7 +174,7 @@ proptest! {
     /// Over a path with loss, delay and duplication, and with key updates as often as permitted: every received packet
     /// is opened once, as it was sealed, and acknowledged updates never confuse the receiver.
     #[test]
-    fn what_comes_is_opened_once(steps in prop::collection::vec((delivery(), 1u64..40, 0usize..200, any::<bool>()), 1..300), chacha in any::<bool>()) {
+    fn each_packet_is_opened_once(steps in prop::collection::vec((delivery(), 1u64..40, 0usize..200, any::<bool>()), 1..300), chacha in any::<bool>()) {
         let suite = if chacha { Suite::ChaCha20Poly1305 } else { Suite::Aes256Gcm };
         let (mut sealer, mut opener) = pair(suite, 3);
         let mut number = 0;
@@ -215,7 +215,7 @@ proptest! {
 
     /// The sealed bytes do not depend on where the payload's last bytes were stored.
     #[test]
-    fn bytes_that_lie_apart_are_sealed_as_if_they_did_not(
+    fn scattered_bytes_are_sealed_like_contiguous_ones(
         suite in prop::sample::select(Suite::ALL.to_vec()),
         payload in prop::collection::vec(any::<u8>(), 0..1500),
         cut in any::<prop::sample::Index>(),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_for_its_address_and_a_day_only() {
+    fn token_is_valid_for_its_address_for_a_day() {
         let secrets = TokenSecrets::new(&[1; 32]);
         let (client, day) = (ip("192.0.2.7"), 24 * 3600);
         let token = secrets.create(at(105), client, [9; 12], false);

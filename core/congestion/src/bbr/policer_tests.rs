@@ -112,7 +112,7 @@ fn a_fifth_must_be_lost() {
 }
 
 #[test]
-fn a_stretch_of_more_than_sixteen_rounds_or_of_a_silent_application_says_nothing() {
+fn long_or_application_limited_interval_gives_no_estimate() {
     let waits = |rounds: u32| {
         let mut flow = Flow::new();
         flow.rounds(1, 100, 1);

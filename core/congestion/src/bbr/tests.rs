@@ -54,7 +54,7 @@ fn it_fills_the_path_with_a_short_queue() {
 }
 
 #[test]
-fn every_ten_seconds_it_drains_the_queue_to_see_the_smallest_rtt() {
+fn queue_drains_every_ten_seconds_to_measure_min_rtt() {
     let mut path = path("bbr");
     path.run(seconds(3.0));
     path.delay = Duration::from_millis(60); // a longer route: only PROBE_RTT finds out
@@ -128,7 +128,7 @@ fn the_phase_of_probing_is_drawn_from_the_environment() {
 /// Linux: packets that wait for the pacer are in flight, but not in the network. The RTT of the handshake is the first
 /// smallest one.
 #[test]
-fn linux_knows_what_waits_for_the_pacer() {
+fn linux_counts_packets_that_wait_for_the_pacer() {
     let read = |dialect| {
         let settings = Settings::read(&Spec::named("bbr"), DESCRIPTOR.params).unwrap();
         let environment = Environment { dialect, ..Environment::default() };

@@ -28,7 +28,7 @@ fn loss_below_its_threshold_does_not_slow_it() {
 
 /// Purpose of version 3: with a buffer of 0.1 BDP, version 1 loses a tenth of its packets.
 #[test]
-fn a_shallow_buffer_bounds_what_it_has_in_flight() {
+fn shallow_buffer_bounds_bytes_in_flight() {
     let lost = |name: &str| {
         let mut path = SimplePath::new(build(name));
         path.queue_limit = 5;
@@ -43,7 +43,7 @@ fn a_shallow_buffer_bounds_what_it_has_in_flight() {
 }
 
 #[test]
-fn it_looks_for_the_smallest_rtt_with_half_the_product_in_flight() {
+fn min_rtt_is_probed_with_half_a_bdp_in_flight() {
     let mut path = SimplePath::new(build("bbr3"));
     // A standing queue that it did not make: the path gets longer.
     path.run(seconds(3.0));
@@ -83,7 +83,7 @@ fn a_rate_that_falls_is_followed() {
 /// Section 5.5.5: an application-limited sample counts only if it is not below the estimate, since it may be below the
 /// path's capacity. The sample of the present cycle is visible once the cycle before is discarded.
 #[test]
-fn an_application_limited_rate_counts_only_where_it_is_no_less_than_the_estimate() {
+fn application_limited_rate_counts_only_above_the_estimate() {
     let sample = |rate: f64, app_limited: bool| AckSample {
         now: seconds(1.0),
         rate,

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_leaves_what_each_algorithm_says_and_a_timeout_one() {
+    fn loss_reduces_by_each_algorithms_factor_timeout_to_one() {
         for (name, left) in
             [("reno", 16.0), ("cubic", 22.0), ("vegas", 16.0), ("veno", 25.0), ("westwood+", 16.0)]
         {

@@ -114,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_falls_with_the_packets_sent_shows_a_shared_queue() {
+    fn rate_that_falls_with_the_sending_rate_shows_shared_queue() {
         assert_eq!(rounds_to_refute(false, [1000.0, 800.0]), Some(2));
         assert_eq!(rounds_to_refute(false, [1000.0, 1000.0]), None);
     }
 
     #[test]
-    fn a_rate_that_stays_when_less_is_sent_shows_an_own_queue() {
+    fn constant_rate_while_sending_less_shows_an_own_queue() {
         assert_eq!(rounds_to_refute(true, [1000.0, 1000.0]), Some(2));
         assert_eq!(rounds_to_refute(true, [1000.0, 800.0]), None);
     }

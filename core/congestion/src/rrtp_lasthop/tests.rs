@@ -79,7 +79,7 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
 }
 
 #[test]
-fn what_was_told_is_kept_within_the_dead_band_and_left_beyond_it() {
+fn hinted_rate_is_kept_only_within_the_dead_band() {
     let mut c = told();
     assert!((advise(&mut *c, 100, 0.0104, 0.01) - 100.0).abs() < 0.1, "r = 1.04");
     hear(&mut *c, 110, 100);
@@ -131,7 +131,7 @@ fn after_an_outage_the_rate_comes_back_by_doubling() {
 }
 
 #[test]
-fn radio_losses_change_nothing_and_congestion_halves_once_a_round_trip() {
+fn radio_losses_keep_the_rate_congestion_halves_per_rtt() {
     let mut c = told();
     hear(&mut *c, 100, 100);
     assert!((lose(&mut *c, 100, 201, false) - 100.0).abs() < 0.1, "no queue shows");
@@ -149,7 +149,7 @@ fn radio_losses_change_nothing_and_congestion_halves_once_a_round_trip() {
 }
 
 #[test]
-fn a_flood_of_losses_is_congestion_whatever_the_trip_times_say() {
+fn burst_loss_is_congestion_whatever_the_trip_times() {
     let mut c = told();
     hear(&mut *c, 100, 100);
     for i in 0..4 {
@@ -160,7 +160,7 @@ fn a_flood_of_losses_is_congestion_whatever_the_trip_times_say() {
 }
 
 #[test]
-fn a_path_that_became_longer_is_believed_after_a_look_at_it_without_a_queue() {
+fn longer_path_is_accepted_after_draining_the_queue() {
     let mut c = told();
     hear(&mut *c, 0, 100);
     let window = |c: &dyn Controller| c.send_limits().cwnd;
@@ -176,7 +176,7 @@ fn a_path_that_became_longer_is_believed_after_a_look_at_it_without_a_queue() {
 
 /// Hosts hand over packets when they please; the averages must be of the channel.
 #[test]
-fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
+fn packets_delayed_by_a_host_do_not_move_the_rate() {
     let mut c = told();
     let hints = PathHints { rate: Some(Rate::from_bps(16_000_000)), ..PathHints::default() };
     c.on_path_event(at(0), &PathEvent::Hints(hints));
@@ -199,7 +199,7 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
 }
 
 #[test]
-fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
+fn changed_short_gap_is_reported_and_long_ones_follow() {
     let mut receiver = LasthopReceiver::default();
     let mut told = Vec::new();
     let mut now = 0;

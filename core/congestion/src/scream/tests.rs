@@ -37,7 +37,7 @@ fn lose(s: &mut IdealPath) {
 }
 
 #[test]
-fn a_loss_takes_three_tenths_and_another_one_directly_behind_it_nothing() {
+fn loss_takes_three_tenths_once_per_round_trip() {
     let mut s = scenario("scream", 50);
     for _ in 0..3000 {
         acknowledge(&mut s, Duration::ZERO, 0);
@@ -51,7 +51,7 @@ fn a_loss_takes_three_tenths_and_another_one_directly_behind_it_nothing() {
 }
 
 #[test]
-fn without_congestion_it_grows_by_a_packet_and_two_per_cent_each_round_trip() {
+fn growth_per_rtt_is_a_packet_and_two_percent() {
     let mut s = scenario("scream", 50);
     acknowledge(&mut s, Duration::ZERO, 0);
     // Far from its beginning, where the window is some packets.
@@ -69,7 +69,7 @@ fn without_congestion_it_grows_by_a_packet_and_two_per_cent_each_round_trip() {
 }
 
 #[test]
-fn it_slows_down_at_half_the_target_delay_and_not_below() {
+fn growth_slows_from_half_the_target_delay_on() {
     for (queue_ms, falls) in [(25, false), (45, true)] {
         let mut s = scenario("scream(competing=off)", 50);
         for _ in 0..2000 {

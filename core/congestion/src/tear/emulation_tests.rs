@@ -148,7 +148,7 @@ fn a_second_hole_stays_a_gap() {
 }
 
 #[test]
-fn three_above_the_gap_are_a_loss_and_halve_after_an_rtt() {
+fn three_packets_above_a_gap_halve_after_an_rtt() {
     let mut s = Scenario::avoiding(10.0);
     s.packets([4, 5]);
     assert_eq!(s.state(), EmulationState::Gap, "two may be reordering");
@@ -192,7 +192,7 @@ fn a_packet_that_was_only_late_takes_its_loss_back() {
 
 /// Jayaram 2001 does not treat late packets.
 #[test]
-fn as_printed_a_late_packet_changes_nothing() {
+fn as_printed_late_packet_keeps_the_window() {
     let mut s = Scenario::new(64.0);
     s.m = s.m.undoing(false);
     s.packets((0..20).chain(21..24));
@@ -233,7 +233,7 @@ fn a_window_below_four_can_only_time_out() {
 }
 
 #[test]
-fn packets_far_above_the_gap_do_not_make_it_a_loss() {
+fn packets_far_above_the_gap_cause_no_loss() {
     let mut s = Scenario::avoiding(5.0);
     s.packets([8, 9, 10, 1 << 40, u64::MAX / 2]);
     assert_eq!(s.state(), EmulationState::Gap);
@@ -312,7 +312,7 @@ fn timeouts_back_off_until_a_clean_round() {
 
 /// A timeout and the end of its wait depend on time alone, even if ticks are late.
 #[test]
-fn late_ticks_change_nothing() {
+fn late_ticks_do_not_change_the_timeout() {
     let mut s = Scenario::avoiding(10.0);
     s.wait(10_000);
     assert_eq!(s.state(), EmulationState::SlowStartReady);
@@ -334,7 +334,7 @@ fn a_timeout_counts_its_window_over_an_rto() {
 }
 
 #[test]
-fn an_epoch_that_loss_ends_before_its_first_round_leaves_a_trace() {
+fn epoch_ended_before_its_first_round_still_counts() {
     let mut s = Scenario::avoiding(10.0);
     s.m.history = EpochHistory::new(TEAR, false);
     s.m.history.round(40.0, 0.125);
@@ -387,7 +387,7 @@ fn an_idle_application_neither_grows_nor_times_out() {
 }
 
 #[test]
-fn old_packets_and_duplicates_change_nothing() {
+fn old_packets_and_duplicates_keep_the_window() {
     let mut s = Scenario::avoiding(10.0);
     s.packets([0, 1, 2, 2, 0]);
     near(s.m.cwnd, 10.0);
@@ -396,7 +396,7 @@ fn old_packets_and_duplicates_change_nothing() {
 
 /// Delay in place of loss: holes have no effect, the loop decides.
 #[test]
-fn by_delay_losses_change_nothing() {
+fn by_delay_losses_keep_the_window() {
     let delay = Some(Hysteresis::fixed(0.8, 1.2));
     let mut s = Scenario::avoiding(10.0);
     s.m.delay = delay;

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_join_and_nothing_counts_twice() {
+    fn adjacent_runs_join_and_each_packet_counts_once() {
         let mut h = PacketRanges::default();
         for (seq, new) in [(5, true), (7, true), (5, false), (6, true), (4, true), (9, true)] {
             assert_eq!(h.insert(seq), new, "{seq}");

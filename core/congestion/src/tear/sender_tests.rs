@@ -37,7 +37,7 @@ fn it_starts_with_one_packet_per_rtt() {
 }
 
 #[test]
-fn a_report_sets_the_rate_and_raises_it_at_most_twofold() {
+fn report_sets_the_rate_and_at_most_doubles_it() {
     let mut s = TearSender::new(1000);
     told(&mut s, 100, 0.0);
     for (says, is) in [(15.0, 15.0), (1e9, 30.0), (f64::NAN, 30.0), (45.0, 45.0), (4.0, 4.0)] {

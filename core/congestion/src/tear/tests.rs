@@ -51,7 +51,7 @@ fn every_packet_is_reported_until_a_rate_is_known() {
 
 /// The receiver requests less than the mean while the queue that caused the loss exists; the literal thesis does not.
 #[test]
-fn a_loss_to_a_full_queue_asks_for_less_until_it_has_gone() {
+fn full_queue_loss_lowers_the_rate_until_it_drains() {
     let rates = |spec: &str| {
         let mut receiver = receiver(spec);
         // Rounds without a queue, then with one, then three packets behind a hole.
@@ -162,7 +162,7 @@ proptest! {
     /// With any arrivals (duplicates, disorder, gaps up to 2^40, absurd times and words), the receiver's rate is
     /// finite, the sender's positive, ticks lie ahead, and the code does not panic.
     #[test]
-    fn nothing_that_arrives_breaks_either_half(events in events()) {
+    fn arbitrary_input_breaks_neither_sender_nor_receiver(events in events()) {
         for spec in SPECS {
             let (mut receiver, mut sender) = (receiver(spec), sender(spec));
             let (mut now, mut next) = (Time::ZERO, 0_u64);

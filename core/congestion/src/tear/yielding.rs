@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_without_a_queue_changes_nothing() {
+    fn loss_without_a_queue_keeps_the_rate() {
         let mut y = Yielding::default();
         y.observe(Time::ZERO, &told(0.1));
         y.begin(Time::ZERO, 20.0, &SenderState { srtt: 0.1, ..told(0.1) });

@@ -85,7 +85,7 @@ fn a_long_interval_discounts_the_older_ones() {
 /// While the history is short the RFC averages as many intervals with I_0 as without; ns-2 adds
 /// I_0 to them.
 #[test]
-fn a_short_history_is_averaged_over_what_there_is() {
+fn short_history_is_averaged_over_its_intervals() {
     let mean = |ns2| {
         let mut h = LossHistory::new(8, false, ns2);
         h.begin(10.0, 0);

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_data_limited_only_if_all_of_its_interval_was() {
+    fn report_is_data_limited_only_if_its_whole_interval_was() {
         let mut l = Limited::default();
         l.not_limited(at(0));
         assert!(!l.report(at(100), at(0)), "the first packet had more behind it");

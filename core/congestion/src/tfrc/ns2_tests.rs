@@ -47,7 +47,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn it_begins_at_300_bytes_per_second_then_at_the_initial_window() {
+fn rate_starts_at_300_bytes_then_at_initial_window() {
     let mut s = scenario("tfrc(preset=ns2)");
     assert!(close(s.packets_per_second(), 0.3));
     assert_eq!(s.sender.next_tick(), Time::from_secs_f64(20.0 / 3.0));
@@ -83,7 +83,7 @@ fn slow_start_rises_packet_by_packet() {
 }
 
 #[test]
-fn below_the_equation_the_rate_rises_by_a_packet_per_round_trip() {
+fn below_the_equation_rate_rises_a_packet_per_rtt() {
     let mut s = scenario("tfrc(preset=ns2)");
     for _ in 0..3 {
         s.report(0.0, 40_000.0, 0.0, 100);
@@ -109,7 +109,7 @@ fn below_the_equation_the_rate_rises_by_a_packet_per_round_trip() {
 }
 
 #[test]
-fn conservative_keeps_to_what_arrives_after_a_loss() {
+fn conservative_mode_keeps_to_the_receive_rate_after_loss() {
     let mut s = scenario("tfrc(preset=ns2,conservative=on)");
     for _ in 0..3 {
         s.report(0.0, 40_000.0, 0.0, 100);

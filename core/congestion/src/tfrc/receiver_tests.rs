@@ -75,7 +75,7 @@ impl Scenario {
 }
 
 #[test]
-fn every_packet_is_reported_until_the_rtt_is_known_then_one_per_rtt() {
+fn every_packet_is_reported_until_the_rtt_is_known() {
     let mut s = Scenario::new("tfrc");
     s.says = Feedback::of(&[0.0]);
     s.packets(5, |_| false);
@@ -180,7 +180,7 @@ fn a_mark_counts_as_a_loss_at_once() {
 
 /// A gap of 2^40 costs a few steps, and is many loss events, not one.
 #[test]
-fn huge_gaps_cost_nothing() {
+fn huge_gaps_take_constant_memory() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {
         let mut s = Scenario::new(preset);
         s.packets(20, |_| false);
@@ -235,7 +235,7 @@ proptest! {
 
 /// Section 5.1: a late packet fills the hole, and the next one gets more time. ns-2 does neither.
 #[test]
-fn a_packet_that_was_only_late_takes_its_loss_event_back() {
+fn late_packet_cancels_its_loss_event() {
     for (text, taken_back) in [("tfrc", true), ("tfrc(preset=ns2,reorder=3)", false)] {
         let mut s = Scenario::new(text);
         s.packets(54, |seq| seq == 50);

@@ -58,7 +58,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn one_packet_per_second_and_two_seconds_of_patience_before_the_first_report() {
+fn rate_before_the_first_report_is_a_packet_per_second() {
     let mut s = scenario("tfrc");
     assert!(close(s.x(), 1000.0));
     assert_eq!(s.sender.next_tick(), Time::from_secs_f64(2.0));
@@ -71,7 +71,7 @@ fn one_packet_per_second_and_two_seconds_of_patience_before_the_first_report() {
 }
 
 #[test]
-fn slow_start_doubles_each_round_trip_up_to_twice_what_arrives() {
+fn slow_start_doubles_up_to_twice_the_receive_rate() {
     let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     let mut expected = s.x();

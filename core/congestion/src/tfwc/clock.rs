@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn backing_off_doubles_up_to_a_minute_and_a_sample_ends_it() {
+    fn backoff_doubles_to_a_minute_until_an_rtt_sample() {
         let mut c = clock();
         assert_eq!(c.timeout(), ms(3000));
         c.sample(ms(100));
@@ -232,7 +232,7 @@ mod tests {
     /// On a path of constant RTT below 150 ms: one tick, and a deviation that integers keep at half
     /// a tick.
     #[test]
-    fn ticks_make_t0_three_tenths_of_a_second_on_a_short_path() {
+    fn ticks_round_t0_to_300_ms_on_short_paths() {
         for (t0, expected) in [(T0::Ticks, 0.3), (T0::Variance, 0.05), (T0::FourRtt, 0.2)] {
             let mut c = TfwcTimers::new(0.125, Backoff::Double, t0);
             assert_eq!(c.t0(), FIRST);

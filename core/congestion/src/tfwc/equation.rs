@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn spacing_is_the_window_per_round_trip_when_the_timeout_is_four_of_them() {
+    fn spacing_is_window_per_rtt_if_timeout_is_four_rtt() {
         let rtt = Duration::from_millis(100);
         for p in [0.01, 0.1, 0.3] {
             assert!((dispersion(p, rtt, 0.4, false) - 0.1 * f(p)).abs() < 1e-12);

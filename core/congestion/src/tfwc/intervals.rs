@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_the_larger_of_the_two_at_every_packet() {
+    fn mean_is_the_larger_of_both_at_every_packet() {
         let mut l = Intervals::eight();
         l.begin(82.0);
         close(l.average(), 82.0);

@@ -233,7 +233,7 @@ mod tests {
 
     /// TCP's third duplicate does not arrive; losses of packets sent before belong to the same event.
     #[test]
-    fn a_loss_in_a_window_below_four_is_a_timeout_and_silence() {
+    fn loss_in_a_window_below_four_is_a_timeout() {
         let mut w = window(3.0);
         w.on_loss(at(1.0), at(1.1), Duration::from_millis(200));
         assert_eq!((w.cwnd(), w.silent_until()), (1.0, Some(at(1.2))));

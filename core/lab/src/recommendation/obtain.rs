@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kernel_run_takes_can_be_had() {
+    fn kernel_runs_controllers_are_obtainable() {
         for label in ["stpd", "westwood", "jersey", "bbr3", "copa", "ledbat++"] {
             let obtain = Obtain::of(label, Preset::Linux);
             assert!(matches!(&obtain, Obtain::Kernel(name, _) if name == label), "{obtain:?}");

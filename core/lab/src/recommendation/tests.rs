@@ -83,7 +83,7 @@ fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
 
 /// With a hint of 19 of 20 Mbit/s it leads every table of an otherwise empty link, but its users have competitors.
 #[test]
-fn who_gives_way_to_nobody_is_not_recommended() {
+fn protocol_that_never_backs_off_is_not_recommended() {
     let brutal = "rrtp+brutal(rate=19Mbit/s)";
     let text =
         recommendation(Aim::Bulk, vec![result(brutal, 19.0, 0.05), result("bbr", 18.0, 0.055)]);
@@ -210,7 +210,7 @@ fn a_share_is_held_against_the_number_of_flows() {
 
 /// Losses, delay and variation beyond the aim's limits are refused, however the others perform.
 #[test]
-fn what_is_not_bearable_is_not_recommended() {
+fn intolerable_protocol_is_not_recommended() {
     let lossy = |name, loss| with(result(name, 1.4, 0.12), "loss_rate", move |_| loss);
     let text = recommendation(Aim::Calls, vec![lossy("rap", 0.095), lossy("scream", 0.027)]);
     assert!(text.starts_with("Use scream"), "{text}");
@@ -270,7 +270,7 @@ fn a_path_beyond_the_bounds_is_named() {
 }
 
 #[test]
-fn what_gains_nothing_over_linux_is_not_recommended() {
+fn protocol_without_gain_over_linux_is_not_recommended() {
     let of = |name: &str, goodput| result(name, goodput, 0.12);
     let text = recommendation(Aim::Bulk, vec![of("cubic", 9.0), of("rrtp", 9.2)]);
     assert!(text.starts_with("Use cubic") && text.contains("rrtp would give 2.2% more"), "{text}");
@@ -303,7 +303,7 @@ fn completion_times_contain_the_delay() {
 }
 
 #[test]
-fn a_buffer_that_binds_is_named_with_what_lifts_it() {
+fn limiting_buffer_is_named_with_its_remedy() {
     let mut bound = result("cubic", 83.0, 0.25);
     bound.measures.push(("sndbuf_limited", Estimate::symmetric(0.93, None)));
     let mut outcome = outcome(vec![bound, result("rrtp", 170.0, 0.26)]);
@@ -337,7 +337,7 @@ fn files_must_be_whole_and_calls_do_not_wait() {
 
 /// `narrows kernel run` counts as available. Unavailable protocols do not compete, and the reason is given.
 #[test]
-fn only_what_can_be_had_competes() {
+fn only_obtainable_protocols_compete() {
     let text =
         recommendation(Aim::Bulk, vec![result("stpd", 1.45, 0.11), result("bbr", 1.3, 0.15)]);
     assert!(text.starts_with("Use stpd") && text.contains("narrows kernel run 'stpd'"), "{text}");

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_share_is_not_nothing() {
+    fn small_share_is_not_shown_as_zero() {
         for (x, text) in
             [(0.0001, "0.01%"), (0.00093, "0.09%"), (0.0, "0%"), (0.032, "3.2%"), (0.99, "99%")]
         {

@@ -42,7 +42,7 @@ fn cubic_is_like_cubic() {
 
 /// A sender that does not back off on a dead path is detected.
 #[test]
-fn who_does_not_back_off_is_worse() {
+fn protocol_without_backoff_scores_worse() {
     let rows = measure(&scorecard("fixed(rate=5Mbit/s)", "5.1.1"));
     assert_eq!(rows[0].entries[0].judgement, Judgement::Worse, "{:?}", rows[0].entries);
 }
@@ -63,7 +63,7 @@ fn a_difference_counts_beyond_its_interval_and_a_twentieth() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_figures_are_shown_as_missing() {
     let stop = AtomicBool::new(false);
     let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 1 };
     let e = scorecard("rrtp", "9").measure(&control).unwrap_err();

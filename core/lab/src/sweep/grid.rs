@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_in_products_follows_what_varies() {
+    fn queue_in_bdp_follows_the_varied_value() {
         let g = grid(&["rate=1Mbit/s,4Mbit/s", "delay=10ms,100ms", "queue=2bdp"]).unwrap();
         let room = |p| {
             let s = g.scenario(p).unwrap();

@@ -90,7 +90,7 @@ fn outcome<'a>(s: &'a CheckedSweep, runs: &'a Runs) -> SweepOutcome<'a> {
 const VARY: [&str; 2] = ["link.a-b.rate=0.5Mbit/s,1Mbit/s,2Mbit/s", "n=1,3"];
 
 #[test]
-fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
+fn killed_sweep_resumes_to_the_same_result() {
     let (whole, half) = (folder("whole"), folder("half"));
     let s = sweep(&VARY);
     let (runs, ran) = run(&s, &whole, 1);
@@ -141,7 +141,7 @@ fn parts_of_a_sweep_are_together_the_whole() {
 }
 
 #[test]
-fn an_interrupted_sweep_keeps_what_finished() {
+fn interrupted_sweep_keeps_finished_runs() {
     let place = folder("stopped");
     let s = sweep(&VARY);
     let (known, journal) = journal::open(&place, false).unwrap();
@@ -159,7 +159,7 @@ fn an_interrupted_sweep_keeps_what_finished() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn sweep_is_identical_for_any_number_of_threads() {
     let (one, two) = (folder("one"), folder("two"));
     let s = sweep(&VARY);
     let (a, b) = (run(&s, &one, 1).0, run(&s, &two, 2).0);
@@ -208,7 +208,7 @@ fn keys_follow_everything_that_a_result_depends_on() {
 }
 
 #[test]
-fn what_follows_from_a_value_follows() {
+fn derived_values_follow_their_value() {
     let s = sweep(&["link.a-b.rate=100kbit/s,10Mbit/s", "n=3,4"]);
     let at = |p| s.grid.scenario(p).unwrap();
     let counts: Vec<usize> = at(0).flows.iter().map(|f| f.count).collect();
@@ -229,7 +229,7 @@ fn what_follows_from_a_value_follows() {
 }
 
 #[test]
-fn names_that_mean_nothing_get_a_suggestion() {
+fn unknown_names_get_a_suggestion() {
     let base = template(FILE);
     for (name, hint) in [
         ("link.a-b.rat", "'link.a-b.rate'"),
@@ -256,7 +256,7 @@ fn names_that_mean_nothing_get_a_suggestion() {
 
 /// A point without random draws is marked and has no interval; a point without events has a bound.
 #[test]
-fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
+fn single_trajectory_is_deterministic_and_zero_events_a_bound() {
     let place = folder("deterministic");
     let text = FILE
         .replace("loss = \"1%\"", "loss = \"0%\"")

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_lists_say_what_is_wrong() {
+    fn malformed_lists_name_the_fault() {
         for (bad, hint) in [
             ("", "missing"),
             ("1,,2", "missing"),

@@ -40,7 +40,7 @@ fn mean(name: &str, measure: &str) -> f64 {
 }
 
 #[test]
-fn what_attacks_found_gets_no_worse() {
+fn networks_found_by_attack_get_no_worse() {
     for (name, measure, bound) in &BOUNDS {
         let value = mean(name, measure);
         match bound {

@@ -38,7 +38,7 @@ fn falls(protocol: &str, second: &str) -> String {
 const SECOND: &str = "[[link]]\nfrom = \"b\"\nto = \"c\"\nrate = \"100Mbit/s\"\ndelay = \"40ms\"\n";
 
 #[test]
-fn goodput_after_a_drop_of_the_rate_is_within_its_limit() {
+fn goodput_after_a_rate_drop_stays_within_limit() {
     let mut most = 0.0f64;
     for protocol in ["sack", "cubic", "rrtp", "fixed(rate=1.4Mbit/s)"] {
         let (plan, r) = run(&falls(protocol, SECOND), 1);

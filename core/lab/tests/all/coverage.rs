@@ -79,7 +79,7 @@ fn intervals_hold_as_often_as_they_say() {
 /// One loss in twenty thousand occurs in one run in ten of these, and reduces Vegas' goodput. Ten seeds without such a
 /// run cannot reveal it; thirty do more often.
 #[test]
-fn what_rarely_happens_takes_more_than_ten_seeds() {
+fn rare_event_needs_more_than_ten_seeds() {
     let runs = &values("2Mbit/s,20ms,loss=0.005%", "vegas", 1000)[0];
     let ten = coverage(runs, "goodput_bps", 10);
     let thirty = coverage(runs, "goodput_bps", 30);

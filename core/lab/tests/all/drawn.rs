@@ -76,7 +76,7 @@ fn a_host_delays_packets_and_keeps_their_order() {
 }
 
 #[test]
-fn what_is_not_drawn_runs_once_and_has_no_interval() {
+fn undrawn_comparison_runs_once_without_interval() {
     let exact = Question {
         protocols: "reno,cubic".into(),
         link: "10Mbit/s,20ms,host-delay=0s".into(),
@@ -102,7 +102,7 @@ fn what_is_not_drawn_runs_once_and_has_no_interval() {
 
 /// Scenario files without host delays run as before, and so does preset `ns2`.
 #[test]
-fn nothing_is_drawn_for_ns2_or_for_files_that_do_not_say_so() {
+fn ns2_and_unmarked_files_draw_no_values() {
     let q = Question { preset: Preset::Ns2, ..beside_reno_1990("10Mbit/s,20ms", "sack") };
     let (scenario, link) = q.scenario(Path::new("")).unwrap();
     let text = scenario_file::text(&scenario);

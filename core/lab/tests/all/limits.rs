@@ -36,7 +36,7 @@ fn limits(link: &str, source: &str, protocols: &str) -> Vec<(&'static str, f64)>
 
 /// A path of 6 MB, of which Linux's send buffer holds 2.75 MB.
 #[test]
-fn a_path_longer_than_the_send_buffer_is_limited_by_it() {
+fn send_buffer_limits_a_path_longer_than_it() {
     let found = limits("200Mbit/s,125ms", "bulk", "cubic,cubic(receive-window=1000),rrtp");
     assert_eq!(found[0].0, "sndbuf_limited", "{found:?}");
     assert_eq!(found[1].0, "rwnd_limited", "{found:?}");

@@ -24,7 +24,7 @@ fn bad_questions_name_the_flag() {
 
 /// A comparison simulates today's TCP and saves that preset; a file without a preset keeps its earlier meaning.
 #[test]
-fn a_comparison_is_with_linux_unless_told_and_a_file_with_the_rfcs() {
+fn comparison_uses_linux_and_scenario_file_the_rfcs() {
     for (preset, name) in [(None, "linux"), (Some(Preset::Rfc), "rfc"), (Some(Preset::Ns2), "ns2")]
     {
         let usual = Question::default();
@@ -40,7 +40,7 @@ fn a_comparison_is_with_linux_unless_told_and_a_file_with_the_rfcs() {
 
 /// Comparisons with the kernel count only in preset `linux`.
 #[test]
-fn who_is_validated_depends_on_the_preset() {
+fn window_validation_depends_on_the_preset() {
     let validated = |name, preset| collect::status(name, preset).starts_with("validated");
     for name in ["cubic", "bbr", "cubic(hystart=off)"] {
         assert!(validated(name, Preset::Linux) && !validated(name, Preset::Rfc), "{name}");

@@ -41,7 +41,7 @@ fn law(first_ms: u64, count: u32, n: u32) -> Vec<u64> {
 }
 
 #[test]
-fn drops_begin_after_an_interval_above_the_target_and_follow_the_law() {
+fn drops_follow_the_schedule_after_interval_above_target() {
     let mut q = codel("codel");
     fill(&mut q, 0, 3000, 0);
     let (drops, _) = take(&mut q, 1, 1000);
@@ -89,7 +89,7 @@ fn behind_one_packet_there_is_no_queue() {
 }
 
 #[test]
-fn it_leaves_below_the_target_and_comes_back_where_it_was() {
+fn dropping_ends_below_target_and_resumes_its_count() {
     let run = |pause_ms: u64| {
         let mut q = codel("codel");
         fill(&mut q, 0, 3000, 0);

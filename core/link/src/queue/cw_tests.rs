@@ -50,7 +50,7 @@ fn it_drops_only_where_there_is_no_room() {
 }
 
 #[test]
-fn the_average_follows_the_queue_with_a_weight_of_a_fifth_and_decays_when_idle() {
+fn average_has_a_weight_of_a_fifth_and_decays_idle() {
     let mut cw = cw("cw", QueueLimit::Packets(200));
     for i in 0..10 {
         cw.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut ());

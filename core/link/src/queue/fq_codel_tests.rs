@@ -67,7 +67,7 @@ fn backlogged_flows_share_bytes_not_packets() {
 }
 
 #[test]
-fn overload_takes_half_of_the_fattest_queue_but_at_most_64_packets() {
+fn overload_drops_half_the_longest_queue_up_to_64() {
     for (limit, expected) in [(QueueLimit::Packets(100), 46), (QueueLimit::Packets(1000), 64)] {
         let mut q = queue("fq-codel", limit);
         for n in 0..10 {
@@ -92,7 +92,7 @@ fn overload_takes_half_of_the_fattest_queue_but_at_most_64_packets() {
 }
 
 #[test]
-fn a_flow_that_has_emptied_is_not_new_again_at_once() {
+fn emptied_flow_is_not_new_again_at_once() {
     let mut q = queue("fq-codel", QueueLimit::Unlimited);
     for n in 0..100 {
         q.enqueue(Time::ZERO, of(1, n, 1000), false, &mut ());

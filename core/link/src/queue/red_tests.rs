@@ -91,7 +91,7 @@ fn thresholds_follow_from_the_target_delay_and_the_rate() {
 }
 
 #[test]
-fn the_average_of_a_step_is_exponential_and_decays_over_idle_time() {
+fn average_after_a_step_is_exponential_and_decays_idle() {
     let mut red = red("red(weight=0.01,mean-packet=1000B)", QueueLimit::Unlimited, 8.0);
     for i in 0..4 {
         red.line.fifo.push(Time::ZERO, queued(i, 1000, 0));
@@ -196,7 +196,7 @@ fn adaptation_moves_max_p_to_hold_the_average_midway() {
 }
 
 #[test]
-fn marks_replace_drops_for_those_who_understand_them() {
+fn ecn_capable_packets_are_marked_instead_of_dropped() {
     let run = |text: &str, hold: usize, flags: u8| {
         let mut red = red(text, QueueLimit::Unlimited, 8.0);
         for i in 0..hold as u32 {
@@ -228,7 +228,7 @@ fn marks_replace_drops_for_those_who_understand_them() {
 }
 
 #[test]
-fn a_random_victim_is_any_of_those_who_wait_and_the_arrival() {
+fn random_victim_is_any_waiting_packet_or_the_arrival() {
     let mut red = red("red(min=100,max=300,victim=random)", QueueLimit::Packets(9), 8.0);
     let mut count = Count::default();
     for i in 0..10_000 {

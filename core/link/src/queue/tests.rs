@@ -235,7 +235,7 @@ impl crate::Meter<Packet> for CountingMeter {
 }
 
 #[test]
-fn the_room_is_the_links_unless_the_queue_has_its_own() {
+fn queue_without_own_limit_takes_the_links() {
     let room = |aqm: &str, limit| super::limit(&config(aqm, limit).queue).unwrap();
     for descriptor in QUEUES.iter().map(|e| e.descriptor) {
         assert_eq!(
@@ -259,7 +259,7 @@ fn the_room_is_the_links_unless_the_queue_has_its_own() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_a_line() {
+fn malformed_queue_gives_one_line() {
     for (bad, hint) in [
         ("redd", "did you mean 'red'"),
         ("fqcodel", "did you mean 'fq-codel'"),

@@ -130,7 +130,7 @@ mod tests {
 
     /// A server's connection serves requests for days: ended streams must use no memory.
     #[test]
-    fn of_streams_that_are_over_nothing_stays() {
+    fn finished_streams_leave_no_state() {
         let (mut streams, mut woken) = (StreamStates::default(), Vec::new());
         for id in (0..400).step_by(4) {
             streams.begin_reading(id);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_wake_as_there_are_things_and_who_leaves_passes_its_turn_on() {
+    fn each_item_wakes_one_waiter_and_leavers_pass_on() {
         let tasks: Vec<Arc<CountingWaker>> = (0..3).map(|_| Arc::default()).collect();
         let woken = |n: usize| tasks[n].0.load(Ordering::Relaxed);
         let mut tickets: [Ticket; 3] = Default::default();

@@ -23,7 +23,7 @@ impl RelayTap for MissedLog {
 /// A link that is changed while it runs loses the scheduled packets and reports their clients; after the change is
 /// undone it works as before.
 #[test]
-fn a_running_relay_takes_changes_and_names_what_it_loses() {
+fn running_relay_applies_changes_and_names_dropped_packets() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut link = LinkConfig::plain(Rate::from_bps(100_000_000), Duration::from_millis(1));
     link.changes = true;

@@ -44,7 +44,7 @@ fn a_late_wake_up_costs_no_capacity() {
 }
 
 #[test]
-fn a_packet_above_the_mtu_is_counted_and_its_sender_can_be_told() {
+fn packet_above_mtu_is_counted_and_reported_to_its_sender() {
     let impairments = Impairments { mtu: Some(1000), ..Impairments::default() };
     let mut direction = direction(&LinkConfig { impairments, ..config() });
     assert_eq!(direction.accept(datagram(ms(0), 0, &[0; 973], 0)), Some(1000));
@@ -106,7 +106,7 @@ fn damage_turns_one_bit_once_though_the_datagram_comes_twice() {
 }
 
 #[test]
-fn marks_are_for_those_who_understand_them() {
+fn only_ecn_capable_packets_are_marked() {
     let aqm = Some(narrows_base::Spec::parse("codel(ecn=on)").unwrap());
     let queue = QueueConfig { limit: QueueLimit::Packets(200), aqm };
     let mut direction = direction(&LinkConfig { queue, ..config() });

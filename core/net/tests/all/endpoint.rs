@@ -281,7 +281,7 @@ fn an_endpoint_takes_a_socket_that_the_caller_has_bound() {
 }
 
 #[test]
-fn nobody_there_is_an_error_in_time() {
+fn missing_peer_is_an_error_at_the_deadline() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let client = client();
     let mut options = to([9; 32]);
@@ -298,7 +298,7 @@ fn nobody_there_is_an_error_in_time() {
 /// An ICMP report that a port is closed ends the attempt. An open connection of the same endpoint continues.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_port_without_a_socket_is_an_error_before_patience_ends() {
+fn closed_port_is_an_error_before_the_retry_deadline() {
     for any in ["127.0.0.1:0", "[::1]:0"] {
         let Ok(socket) = std::net::UdpSocket::bind(any) else {
             eprintln!("skipped: there is no {any} here");
@@ -323,7 +323,7 @@ fn a_port_without_a_socket_is_an_error_before_patience_ends() {
 }
 
 #[test]
-fn what_nobody_holds_is_closed_after_its_streams_have_arrived() {
+fn dropped_connection_closes_after_its_streams_arrived() {
     let (client, there, _s, here) = pair();
     let sent = bytes(4, 2 << 20);
     let mut send = wait(there.open_uni()).unwrap();
@@ -336,7 +336,7 @@ fn what_nobody_holds_is_closed_after_its_streams_have_arrived() {
 }
 
 #[test]
-fn who_reads_the_end_and_goes_takes_no_arrival_back() {
+fn reader_that_drops_at_the_end_keeps_the_arrival() {
     let (_c, there, server, here) = pair();
     let reader = std::thread::spawn(move || {
         let mut receive = wait(here.accept_uni()).unwrap();

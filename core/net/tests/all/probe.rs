@@ -75,7 +75,7 @@ fn link(mbps: u64, loss: &str) -> LinkConfig {
 }
 
 #[test]
-fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
+fn probe_measures_relay_and_second_probe_gets_busy() {
     let lengths = Arc::new(Lengths::default());
     let (endpoint, key) = server(Some(lengths.clone()));
     let (there, back) = (link(5, "3%"), link(2, "none"));
@@ -151,7 +151,7 @@ fn stranger(server: &Endpoint, key: [u8; 32], name: &str) -> (Connection, SendSt
 }
 
 #[test]
-fn what_a_stranger_asks_for_beyond_a_probe_is_refused() {
+fn unknown_peer_gets_only_a_probe() {
     let (endpoint, key) = server(None);
     let train = |packets, bytes, gap_ns| TrainFrame {
         train: 1,

@@ -106,7 +106,7 @@ fn a_full_queue_drops_and_its_room_bounds_the_wait() {
 }
 
 #[test]
-fn managed_queues_mark_what_understands_it() {
+fn managed_queues_mark_ecn_capable_packets() {
     let aqm = Some(Spec::parse("codel(ecn=on)").unwrap());
     let queue = QueueConfig { limit: QueueLimit::Packets(1000), aqm };
     let (stats, came) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
@@ -118,7 +118,7 @@ fn managed_queues_mark_what_understands_it() {
 }
 
 #[test]
-fn nothing_arrives_before_its_delay_and_clients_get_their_own_answers() {
+fn packets_keep_their_delay_and_clients_their_own_answers() {
     let clock = Clock::new();
     let b = Socket::bind(local()).unwrap();
     let relay = Relay::bind(local(), b.local(), &mbit(100, 20), &mbit(100, 15), 1).unwrap();
@@ -212,7 +212,7 @@ fn relay_drops_datagrams_of_others_than_its_server() {
 }
 
 #[test]
-fn datagrams_of_any_size_pass_and_nobody_at_b_is_survived() {
+fn datagrams_of_any_size_pass_without_a_server_too() {
     let clock = Clock::new();
     let b = Socket::bind(local()).unwrap();
     let to = b.local();
@@ -237,7 +237,7 @@ fn datagrams_of_any_size_pass_and_nobody_at_b_is_survived() {
 }
 
 #[test]
-fn a_segmented_send_is_as_many_datagrams_each_with_its_own_outcome() {
+fn segments_of_one_send_have_their_own_outcomes() {
     let clock = Clock::new();
     let b = Socket::bind(local()).unwrap();
     let relay = Relay::bind(local(), b.local(), &mbit(20, 0), &mbit(20, 0), 1).unwrap();
@@ -275,7 +275,7 @@ fn ipv6_works_where_the_system_has_it() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_one_line() {
+fn impossible_link_is_refused_in_one_line() {
     let b = Socket::bind(local()).unwrap();
     let taken = Relay::bind(b.local(), b.local(), &mbit(1, 0), &mbit(1, 0), 1).unwrap_err();
     let Error::Bind { why, .. } = &taken else { panic!("{taken}") };

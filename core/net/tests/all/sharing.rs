@@ -70,7 +70,7 @@ fn exchange(connection: &Connection, bytes: usize) -> Result<(), Error> {
 /// Three times as many connections as places, from one address, each with a key of its own. Connections that move data
 /// stay, a newcomer from the same address is served, and those that give way get an error.
 #[test]
-fn idle_connections_give_way_and_are_told_and_others_are_served() {
+fn idle_connections_give_way_with_a_reason() {
     let (server, address, to) = echo();
     let honest = client();
     let talker = wait(honest.connect(address, to.clone())).unwrap();
@@ -112,7 +112,7 @@ impl Controller for Faulty {
 }
 
 #[test]
-fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
+fn panicking_controller_ends_only_its_connection() {
     // Keep the panic off this test's output.
     std::panic::set_hook(Box::new(|_| {}));
     let (_server, address, to) = echo();
@@ -135,7 +135,7 @@ fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
 
 /// A full server answers BUSY; otherwise the client would report "no answer".
 #[test]
-fn a_client_that_finds_no_room_is_told_that_the_server_is_busy() {
+fn client_at_a_full_server_gets_busy() {
     let key = new_key().unwrap();
     let public = *key.public();
     let mut options = Options::server(key, Clients::Any, config());

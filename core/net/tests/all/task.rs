@@ -69,7 +69,7 @@ async fn request(connection: &Connection, data: &[u8]) -> Vec<u8> {
 /// An answer leaves in the datagram that acknowledges the request, and data with its end: a request and its answer are
 /// two datagrams, for a task and for the runtime's outermost future.
 #[test]
-fn a_small_request_is_one_datagram_and_so_is_its_answer() {
+fn small_request_and_its_answer_take_one_datagram_each() {
     const REQUESTS: u64 = 400;
     runtime().block_on(async {
         let (_client, there, _server, here) = pair().await;
@@ -97,7 +97,7 @@ fn a_small_request_is_one_datagram_and_so_is_its_answer() {
 }
 
 #[test]
-fn megabytes_and_messages_pass_in_a_runtime_of_one_thread_and_of_several() {
+fn streams_and_messages_pass_on_one_thread_or_several() {
     let several = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
     for runtime in [runtime(), several] {
         runtime.block_on(async {
@@ -120,7 +120,7 @@ fn without_a_runtime_there_is_no_task() {
 
 /// By default, the runtime in which an endpoint is bound drives it, if there is one.
 #[test]
-fn an_endpoint_that_is_bound_in_a_runtime_is_a_task_of_it() {
+fn endpoint_bound_in_a_runtime_is_its_task() {
     let bind = |driver: Option<Driver>| {
         let mut options = Options::client(new_key().unwrap(), config());
         options.driver = driver.unwrap_or(options.driver);
@@ -142,7 +142,7 @@ fn an_endpoint_that_is_bound_in_a_runtime_is_a_task_of_it() {
 
 /// As many waiting tasks are woken as there are messages; a woken task that is dropped leaves its message to the next.
 #[test]
-fn a_message_whose_receiver_gave_up_goes_to_the_next_one() {
+fn message_of_a_cancelled_receiver_goes_to_the_next() {
     runtime().block_on(async {
         let (_client, there, _server, here) = pair().await;
         for turn in 0..50_u8 {
@@ -181,7 +181,7 @@ fn a_message_whose_receiver_gave_up_goes_to_the_next_one() {
 /// If the only thread of a runtime shuts down or leaves an endpoint, its peer is informed, although that thread runs no
 /// task meanwhile.
 #[test]
-fn an_endpoint_that_is_shut_down_in_its_runtime_says_so() {
+fn endpoint_shut_down_in_its_runtime_closes_its_connections() {
     for how in [Endpoint::shut_down, Endpoint::leave] {
         let (leaving, staying) = (runtime(), runtime());
         let key = new_key().unwrap();
@@ -229,7 +229,7 @@ fn a_closed_endpoint_and_one_whose_runtime_ended_are_over() {
 
 /// Over sockets, client and server agree on an application protocol, or the client learns both lists.
 #[test]
-fn an_application_protocol_is_agreed_or_the_client_learns_both_lists() {
+fn application_protocol_is_agreed_or_client_gets_both_lists() {
     let with = |names: &[&str]| {
         let applications = ApplicationProtocols::new(names).unwrap();
         ConnectionConfig { applications, ..config() }

@@ -91,7 +91,7 @@ fn every_colour_has_one_for_dark_pages() {
 }
 
 #[test]
-fn nothing_to_draw_and_odd_numbers() {
+fn empty_and_odd_data_are_drawn() {
     well_formed(&Figure::new().svg());
     let odd = vec![(f64::NAN, 1.0), (0.0, f64::INFINITY), (1.0, 1e300), (2.0, -1e300)];
     let panel =

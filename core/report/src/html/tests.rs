@@ -63,7 +63,7 @@ fn tables_work_without_a_mouse() {
 }
 
 #[test]
-fn nothing_is_loaded_from_elsewhere() {
+fn page_loads_no_other_resource() {
     let page = page(&sample::outcome(&["reno"], 2, 5.0, 0.1)).to_lowercase();
     for address in ["http:", "https:", "src=", "//cdn", "@import", "url("] {
         assert!(!page.contains(address), "{address}");
@@ -95,7 +95,7 @@ fn hostile_names_are_only_text() {
 }
 
 #[test]
-fn what_is_missing_or_not_a_number_does_no_harm() {
+fn missing_values_and_non_numbers_do_not_break_the_page() {
     let mut outcome = sample::outcome(&["reno", "vegas"], 1, 5.0, 0.1);
     outcome.results[0].measures.clear();
     outcome.results[0].series.clear();
@@ -133,7 +133,7 @@ fn long_series_are_thinned_and_many_flows_counted() {
 
 /// The controller's variables in a recording have their unit on the axis, and rates are scaled like the rest.
 #[test]
-fn what_a_controller_shows_has_its_unit() {
+fn series_of_a_controller_has_its_unit() {
     let mut outcome = sample::outcome(&["rrtp"], 1, 5.0, 0.1);
     outcome.command = "speed";
     let table = &mut outcome.results[0].series[0];
@@ -151,7 +151,7 @@ fn what_a_controller_shows_has_its_unit() {
 
 /// A browser that prints without display does not wait for drawing after the page's load.
 #[test]
-fn every_chart_is_drawn_where_a_page_is_printed_as_soon_as_it_is_loaded() {
+fn page_printed_at_once_has_every_chart() {
     let folder = std::env::temp_dir().join(format!("narrows-print-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let probe = "<script>addEventListener('load', () => { dispatchEvent(new Event('beforeprint'));\

@@ -39,7 +39,7 @@ fn ask(q: &Question) -> Outcome {
 }
 
 #[test]
-fn a_saved_comparison_repeats_to_the_digest_on_any_number_of_jobs() {
+fn saved_comparison_repeats_its_digest_for_any_jobs() {
     let q = Question {
         link: "dsl,loss=0.5%,jitter=1ms".into(),
         flows: 2,
@@ -122,7 +122,7 @@ fn marks_and_averages_exist_where_the_queue_has_them() {
 }
 
 #[test]
-fn one_seed_has_no_interval_and_nobody_to_share_with_has_no_share() {
+fn one_seed_has_no_interval_one_flow_no_share() {
     let o = json::outcome(&ask(&Question { seeds: 1, ..question() }));
     let r = &o["results"][0];
     assert!(r["goodput_bps"]["ci95"].is_null() && r["goodput_bps"]["mean"].is_f64());
@@ -137,7 +137,7 @@ fn a_protocol_meets_the_same_draws_whoever_else_is_compared() {
 }
 
 #[test]
-fn absurd_but_legal_links_run_and_give_null_where_there_is_nothing() {
+fn extreme_links_run_and_missing_figures_are_null() {
     for (link, duration) in [
         ("1bit/s,80ms", Duration::from_secs(5)),
         ("400Gbit/s,80ms", Duration::from_millis(200)),
@@ -155,7 +155,7 @@ fn absurd_but_legal_links_run_and_give_null_where_there_is_nothing() {
 }
 
 #[test]
-fn the_table_fits_its_terminal_and_says_what_it_leaves_out() {
+fn table_fits_its_terminal_and_names_omitted_columns() {
     let q = Question {
         protocols: "vegas(alpha=1,beta=3,initial-window=2),bbr,stpd".into(),
         against: Some("reno:1".into()),
@@ -178,7 +178,7 @@ fn the_table_fits_its_terminal_and_says_what_it_leaves_out() {
 }
 
 #[test]
-fn an_interruption_keeps_what_is_finished() {
+fn interruption_keeps_finished_runs() {
     let plan = Plan::new(question().scenario(Path::new("")).unwrap().0).unwrap();
     let stop = AtomicBool::new(false);
     // Of six runs (2 protocols × 3 seeds), stop after a bit more than half.
@@ -243,7 +243,7 @@ fn measures_over_time_exist_where_they_mean_something() {
 
 /// The values of all seeds are kept, and their mean is the reported one.
 #[test]
-fn every_seeds_values_are_kept_and_their_mean_is_the_one_told() {
+fn values_of_each_seed_average_to_the_reported_mean() {
     let q =
         Question { link: "dsl,loss=0.5%".into(), against: Some("cubic:1".into()), ..question() };
     let outcome = ask(&q);
@@ -274,7 +274,7 @@ fn every_seeds_values_are_kept_and_their_mean_is_the_one_told() {
 }
 
 #[test]
-fn the_table_of_seeds_has_a_row_per_protocol_and_seed() {
+fn table_of_seeds_has_one_row_per_protocol_and_seed() {
     let o = ask(&Question { seeds: 4, ..question() });
     let csv = seeds::table(&o).unwrap().csv();
     let rows: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();

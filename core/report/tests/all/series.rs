@@ -43,7 +43,7 @@ fn all_protocols() -> Outcome {
 
 /// What no controller defines has a definition in the engine's list or the laboratory's.
 #[test]
-fn every_column_of_every_protocol_has_a_unit_and_a_meaning() {
+fn every_column_of_every_protocol_has_unit_and_meaning() {
     let outcome = all_protocols();
     let mut columns = BTreeSet::new();
     for table in outcome.results.iter().flat_map(|r| &r.series) {
@@ -71,7 +71,7 @@ fn no_column_is_defined_twice() {
 }
 
 #[test]
-fn the_list_of_controllers_explains_what_they_show() {
+fn list_of_controllers_explains_their_series() {
     for entry in CONTROLLERS.iter() {
         let (items, detailed) =
             catalogue::chosen(Some("controllers"), Some(entry.descriptor.name)).unwrap();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_count_is_refused() {
+    fn malformed_count_is_refused() {
         for (bad, hint) in [
             ("m", "unknown variable 'm'"),
             ("n/0", "\"n/2\""),

@@ -39,7 +39,7 @@ fn highest(written: &[(Time, FramePart)], from: f64, to: f64) -> u8 {
 }
 
 #[test]
-fn layers_follow_the_rate_and_the_base_layer_is_always_written() {
+fn layers_follow_the_rate_and_base_layer_is_always_sent() {
     let mut s = source("layers(count=4,rate=100kbit/s)");
     let written =
         play(s.as_mut(), 120.0, |t| if (50.0..80.0).contains(&t) { 120e3 } else { 450e3 });
@@ -57,7 +57,7 @@ fn layers_follow_the_rate_and_the_base_layer_is_always_written() {
 }
 
 #[test]
-fn nothing_is_further_ahead_than_the_receiver_may_hold() {
+fn source_never_runs_beyond_the_receivers_buffer() {
     for (text, ahead) in [("layers(ahead=3s)", 3.0), ("layers(latency=0.4s,ahead=0.4s)", 0.4)] {
         let mut s = source(text);
         let interval = s.frame_interval().as_secs_f64();
@@ -81,7 +81,7 @@ fn frames_that_cannot_come_in_time_are_left_out() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn incompatible_layers_are_refused() {
     let read = |text: &str| {
         let settings = Settings::read(&Spec::parse(text).unwrap(), DESCRIPTOR.params).unwrap();
         check(&settings).unwrap_err().to_string()

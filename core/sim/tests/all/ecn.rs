@@ -32,7 +32,7 @@ fn total(flows: &[FlowResult], what: fn(&FlowResult) -> u64) -> u64 {
 }
 
 #[test]
-fn marks_do_what_drops_did_and_nothing_is_sent_again() {
+fn marks_replace_drops_without_retransmissions() {
     // Measured: 204 reactions and 96.6 % of the link; 96 to 99 % with the other queues.
     for (protocol, aqm) in [
         ("newreno(ecn=on)", "red(ecn=on)"),
@@ -59,7 +59,7 @@ fn a_sender_without_ecn_is_dropped_where_others_are_marked() {
 
 /// The purpose of TCP-Jersey (Hu and Zha): behind its router it keeps its window at radio losses.
 #[test]
-fn jersey_behind_its_router_does_not_take_a_lossy_link_for_a_full_one() {
+fn jersey_with_marks_distinguishes_lossy_from_full_links() {
     let goodput = |protocol| total(&go(protocol, Some("cw"), "1%").0, |f| f.goodput_bytes);
     // Measured in Mbit/s: 9.03 of 9.6, and 4.76.
     let (jersey, newreno) = (goodput("jersey"), goodput("newreno(ecn=on)"));
@@ -75,7 +75,7 @@ fn jersey_behind_its_router_does_not_take_a_lossy_link_for_a_full_one() {
 /// fills it without a timeout, and so does the default: until a mark is seen, it takes a loss while packets queue for a
 /// buffer overflow.
 #[test]
-fn jersey_behind_a_plain_queue_lives_on_timeouts_unless_losses_count() {
+fn jersey_without_marks_relies_on_timeouts_unless_losses_count() {
     let (flows, link) = go("jersey(unmarked=radio)", None, "none");
     let (plain, plain_link) = go("newreno", None, "none");
     let (own, own_link) = go("jersey", None, "none");

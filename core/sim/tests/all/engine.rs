@@ -82,7 +82,7 @@ fn every_protocol_repeats_itself_to_the_digest() {
 }
 
 #[test]
-fn an_onlooker_changes_nothing() {
+fn observer_does_not_change_a_run() {
     for p in every() {
         let mut spec = network(vec![group("main", p.name, "bulk", &[0.0], &[0], &[1])], "1%", 20.0);
         let plain = go(&spec);
@@ -118,7 +118,7 @@ fn another_flow_changes_no_flows_draws() {
 }
 
 #[test]
-fn what_is_watched_adds_up() {
+fn series_add_up_to_the_totals() {
     let mut spec =
         network(vec![group("main", "reno", "bulk", &[0.0, 1.0], &[0], &[1])], "1%", 30.0);
     spec.series = Some(series());
@@ -185,7 +185,7 @@ fn a_links_ticks_add_up_to_its_counts() {
 /// Data that arrived before the measured span does not count in it, even if the gap before it is filled later. Of a
 /// packet that is half sent when the span begins, half counts.
 #[test]
-fn a_warm_up_lends_nothing_to_the_measured_span() {
+fn warm_up_is_excluded_from_the_measured_interval() {
     let group = group("main", "stpd", "bulk", &[0.0], &[0], &[1]);
     let mut spec = network(vec![group], "2%", 12.0);
     config(&mut spec.links[0]).queue.limit = QueueLimit::Packets(60);
@@ -305,7 +305,7 @@ fn media_protocols_live_through_faults() {
 }
 
 #[test]
-fn faults_on_the_way_lose_nothing() {
+fn link_faults_lose_no_bytes() {
     for p in every().filter(|p| p.family != Family::Media) {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
@@ -322,7 +322,7 @@ fn faults_on_the_way_lose_nothing() {
 /// The same for streams over the datagram endpoint with rare reports, faults and outages in both directions, and
 /// heavier loss: all bytes are delivered.
 #[test]
-fn streams_with_rare_reports_lose_nothing_either() {
+fn streams_with_rare_reports_lose_no_bytes() {
     for p in every().filter(|p| p.family == Family::Rrtp) {
         let protocol = format!("{}(ack-every=32,ecn=on)", p.name);
         let group = group("main", &protocol, "transfer(size=300kB)", &[0.0], &[0], &[1]);
@@ -340,7 +340,7 @@ fn streams_with_rare_reports_lose_nothing_either() {
 /// Without random loss a controller fills the link over the datagram endpoint as over TCP, for any way of counting
 /// acknowledgements.
 #[test]
-fn a_controller_does_over_our_endpoint_what_it_does_over_tcp() {
+fn controllers_behave_alike_over_rrtp_and_tcp() {
     for (tcp, controller) in [("sack", "reno"), ("vegas", "vegas"), ("stpd", "stpd")] {
         let used = |protocol: &str| {
             let group = group("main", protocol, "bulk", &[0.0], &[0], &[1]);

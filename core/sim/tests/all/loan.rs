@@ -79,7 +79,7 @@ fn network(protocol: &str) -> NetworkSpec {
 /// controller from the list. Its simulations run within its scope, entered once for any number of groups. A failure
 /// that the scope reports is the simulation's error. Its version distinguishes it.
 #[test]
-fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
+fn lent_controller_acts_like_a_listed_one_within_scope() {
     let controller =
         ControllerEntry::from_closure(&LENT, &reno_by).with_scope(SCOPE).with_version(5);
     let controller = Box::leak(Box::new(controller));

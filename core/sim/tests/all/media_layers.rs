@@ -24,7 +24,7 @@ const MEDIA: [&str; 5] = ["tear", "tear-wireless", "tfrc", "tfwc", "scream"];
 
 /// The buffer bridges the time in which the rate falls to a third and layers are dropped down to the base layer.
 #[test]
-fn a_layered_stream_does_not_freeze_where_its_base_layer_fits() {
+fn layered_stream_never_freezes_if_base_layer_fits() {
     for protocol in MEDIA {
         let steady = played(protocol, "layers(count=4,rate=250kbit/s)", 1500);
         let shown = steady.layers as f64 / steady.due as f64;

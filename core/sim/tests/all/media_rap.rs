@@ -17,7 +17,7 @@ fn share(protocol: &str, loss: &str) -> f64 {
 /// Measured: 27.2 % of the link at 1 % of losses, while SACK has 25.7 %. Alone, before a queue of one BDP, 87.3 %: a
 /// halved rate drains the queue and then leaves capacity unused, while a halved window waits for the queue to drain.
 #[test]
-fn at_random_losses_it_sends_what_tcp_sends_and_alone_it_nearly_fills_the_link() {
+fn rap_matches_tcp_under_loss_and_nearly_fills_links() {
     let (rap, sack) = (share("rap", "1%"), share("sack", "1%"));
     assert!((0.9..1.2).contains(&(rap / sack)), "{rap} {sack}");
     let alone = share("rap", "none");

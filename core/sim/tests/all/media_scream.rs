@@ -19,7 +19,7 @@ fn alone(protocol: &str, aqm: Option<&str>) -> (f64, f64, u64) {
 /// In a queue of 100 ms it slows down at a queueing delay of 30 ms, half of its target: 75 packets. In DualPI2 marks
 /// keep it far below that, but only if its packets are ECT(1): other packets use a queue that is held at 15 ms.
 #[test]
-fn it_keeps_to_half_its_target_delay_and_to_an_l4s_queues_marks() {
+fn scream_keeps_half_its_target_delay_and_l4s_marks() {
     let (used, queue, dropped) = alone("scream", None);
     assert!(
         used > 0.9 && (25.0..80.0).contains(&queue) && dropped == 0,

@@ -101,7 +101,7 @@ fn alone_tear_uses_most_of_a_path() {
 
 /// Jayaram 2001 figures 4.1 and 4.2: 275 and 250 kbit/s, and much smoother.
 #[test]
-fn on_a_lossy_path_tear_gets_what_tcp_gets_smoother() {
+fn tear_on_lossy_path_matches_tcps_rate_more_smoothly() {
     let tcp = mean(TRANSPACIFIC, &[("newreno", 1)]);
     assert!((250.0..310.0).contains(&tcp.kbps[0]), "{tcp:?}");
     for spec in ["tear", "tear(discount=off)"] {
@@ -200,7 +200,7 @@ fn by_delay_a_variable_path_stays_on() {
 
 /// Jayaram 2001 figure 7.1: 40 kbit/s of 64, in triangles. The fixed thresholds keep the RTT about R1.
 #[test]
-fn fixed_thresholds_do_on_radio_what_s4_saw() {
+fn fixed_thresholds_on_radio_behave_as_the_thesis_says() {
     let m = mean(RADIO, &[("tear-wireless(thresholds=fixed)", 1)]);
     assert!((32.0..48.0).contains(&m.kbps[0]), "{m:?}");
     assert!((700.0..1200.0).contains(&m.rtt_ms), "{m:?}");

@@ -47,7 +47,7 @@ fn shown(r: &RunResult, group: usize) -> (f64, f64) {
 /// 200, 600, 1400 and 3000 kbit/s: each receiver joins the layers that its link carries, and a link has one copy of
 /// each packet.
 #[test]
-fn receivers_join_what_their_links_carry() {
+fn receivers_join_the_groups_that_their_links_carry() {
     let links = vec![
         link("trunk", 10_000, 100),
         link("slow", 300, 20),
@@ -75,7 +75,7 @@ fn receivers_join_what_their_links_carry() {
 }
 
 #[test]
-fn a_single_receiver_is_spared_what_it_has_not_joined() {
+fn single_receiver_gets_only_the_groups_it_joined() {
     let links = vec![link("trunk", 10_000, 100), link("slow", 300, 20)];
     let r = run(&spec(links, vec![group("one", "tear", &[0, 1])]), &mut |_| true).unwrap();
     let (layers, frozen) = shown(&r, 0);
@@ -85,7 +85,7 @@ fn a_single_receiver_is_spared_what_it_has_not_joined() {
 /// TEAR's `yield` sends less after a loss until the queue has drained. Without feedback no sender sends less, so the
 /// receiver would leave layers for nothing.
 #[test]
-fn a_receiver_does_not_yield_to_a_queue_that_its_sender_fills() {
+fn receiver_does_not_yield_to_its_own_senders_queue() {
     let links = vec![link("trunk", 10_000, 100), link("cable", 2000, 20)];
     let source = |text| SourceSpec::read(&Spec::parse(text).unwrap()).unwrap();
     let thin = "multicast(count=8,rate=180kbit/s,growth=1,rtt=60ms)";
@@ -117,7 +117,7 @@ fn a_tree_may_fork_again() {
 }
 
 #[test]
-fn what_is_no_tree_and_who_is_not_tear_is_refused() {
+fn non_tree_topology_or_other_protocol_is_refused() {
     let links = vec![link("a", 10_000, 100), link("b", 2000, 60)];
     let refused = |groups| match run(&spec(links.clone(), groups), &mut |_| true) {
         Err(SimError::Spec(e)) => e.to_string(),

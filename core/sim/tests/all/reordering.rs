@@ -44,7 +44,7 @@ fn links_that_reorder_are_filled() {
 
 /// Every packet that is counted as lost at the end was lost, except for those still in flight.
 #[test]
-fn what_counts_as_lost_was_lost() {
+fn packets_counted_lost_were_lost() {
     for (by, loss) in [(10, "none"), (10, "2%"), (25, "1%")] {
         let (flow, gone) = held_back("rrtp+stpd", by, loss, 1);
         assert!(flow.lost_packets <= gone, "{by} ms, {loss}: {} of {gone}", flow.lost_packets);

@@ -149,7 +149,7 @@ fn a_path_of_two_packets_never_fills_its_buffer() {
 /// Retransmissions must not always meet the queue in the same state. If they left directly behind each report, they
 /// would find the one place taken each time: 0.01 of the link arrived in order, while 0.97 of it was busy.
 #[test]
-fn a_queue_of_one_packet_does_not_drop_the_same_bytes_for_good() {
+fn one_packet_queue_does_not_drop_the_same_bytes_forever() {
     let net = Net { bps: 100e6, ms: 0.1, queue: 1500, loss: "none", packet: 1500 };
     let flow = &go(&net, &[("rrtp", 1)], (0.0, 1.0), (0.0, 0.0), 1).groups[0].flows[0];
     let share = flow.goodput_bytes as f64 * 8.0 / net.bps;
@@ -159,7 +159,7 @@ fn a_queue_of_one_packet_does_not_drop_the_same_bytes_for_good() {
 /// One packet of 1500 bytes fits into the queue, and three into the pipe: a window that grows to find that out loses a
 /// quarter of its packets.
 #[test]
-fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
+fn packets_too_large_for_the_queue_are_not_sent() {
     for packet in [1300, 1400, 1500] {
         let (goodput, offered, _) = alone("rrtp", &Net { packet, ..III }, 60.0);
         assert!(goodput >= 0.88 && offered <= 1.12, "{packet} bytes: {goodput:.4} {offered:.4}");
@@ -213,7 +213,7 @@ fn four_beside_four_have_half() {
 }
 
 #[test]
-fn a_channel_of_its_own_is_filled_by_the_lasthop_mode() {
+fn lasthop_mode_fills_a_dedicated_channel() {
     for (net, seconds, least) in [(I, 30.0, 0.93), (III, 60.0, 0.88)] {
         let (goodput, offered, _) = alone("rrtp-lasthop", &net, seconds);
         assert!(goodput >= least && offered <= 1.06, "{}: {goodput:.4} {offered:.4}", net.bps);
@@ -332,7 +332,7 @@ fn flows_that_begin_together_share_the_opening() {
 /// The acknowledgements of four TCP downloads fill a return path of 1/50 of the rate twice over, and one of 1/300 ten
 /// times, and the queue drops rrtp's few reports at the same ratio.
 #[test]
-fn others_acknowledgements_leave_it_a_part_of_a_thin_return_path() {
+fn cross_traffic_acks_leave_part_of_a_slow_return_path() {
     let net = Net { bps: 20e6, ms: 25.0, queue: 125_000, loss: "none", packet: 1500 };
     for (back, least) in [(400e3, 0.03), (60e3, 0.06)] {
         let share = |n: u32| {

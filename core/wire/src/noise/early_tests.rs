@@ -71,7 +71,7 @@ fn both_ends_agree_and_the_first_packet_has_the_frames() {
 
 /// A message for one key cannot be read with another key. There is no response to it.
 #[test]
-fn another_server_reads_and_answers_nothing() {
+fn other_server_can_neither_read_nor_answer() {
     let mut meant = client(Suite::Aes256Gcm, 2, 3);
     assert_eq!(request(meant.start(), 66).unwrap_err(), HandshakeError::Forged);
     // An impostor with the client's key responds to its own message, under the client's nonce.
@@ -86,7 +86,7 @@ fn another_server_reads_and_answers_nothing() {
 /// A packet with any bit changed, or truncated at any length, has no effect, and the valid packet is accepted
 /// afterwards.
 #[test]
-fn damaged_packets_are_refused_and_change_nothing() {
+fn damaged_packets_are_refused_and_state_stays() {
     for suite in Suite::ALL {
         let mut client = client(suite, 2, 3);
         let start = client.start().to_vec();
@@ -129,7 +129,7 @@ fn every_answer_has_its_own_keys() {
 }
 
 #[test]
-fn frames_that_fit_beside_any_hello_are_taken_and_others_refused() {
+fn early_frames_are_accepted_only_if_they_fit() {
     let (token, server) = (Token([0xc0; 36]), *key(2).public());
     let mut long = message(vec![1; MAX_EARLY_FRAMES]);
     long.hello.params.controller = "x".repeat(128);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_stop_at_a_lower_rate_are_not_the_links() {
+    fn losses_that_end_at_a_lower_rate_are_congestion() {
         let mut loss = LossAccounts::default();
         count(&mut loss, 400, 5, 1, STEADY);
         count(&mut loss, 100, 1000, 1, Circumstances { reduced: true, ..STEADY });
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_are_not_counted_and_losses_in_long_queues_are_unexplained() {
+    fn probes_do_not_count_and_losses_with_queue_are_unexplained() {
         let mut loss = LossAccounts::default();
         count(&mut loss, 400, 5, 1, Circumstances { outside_probes: false, ..STEADY });
         assert!(loss.link() == 0.0 && !loss.take_unexplained());
