@@ -8,10 +8,10 @@ use crate::packet::HEAD;
 use crate::sender::{PathMeasurements, SenderCounters};
 use crate::waiting::{CauseTracker, DropsByCause, PAUSED, WaitingSample};
 use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::layers::LayerChange;
 use narrows_congestion::{HintSource, PathHints};
 use narrows_net::{Connection, Error as NetError};
 use narrows_transport::connection::Stats;
-use narrows_transport::layers::LayerChange;
 use serde::Serialize;
 use tokio::net::UdpSocket;
 

@@ -1,7 +1,7 @@
 //! Addresses and sockets of multicast groups.
 
+use narrows_congestion::layers::MAX_LAYERS;
 use narrows_peers::{Error, ErrorKind};
-use narrows_transport::layers::MAX_LAYERS;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

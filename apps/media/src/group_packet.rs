@@ -9,7 +9,7 @@
 //! not sealed: any host in the network can read and forge them.
 
 use crate::packet::{DataPart, MediaMessage, read, take_layer};
-use narrows_transport::layers::MAX_LAYERS;
+use narrows_congestion::layers::MAX_LAYERS;
 
 const MAGIC: [u8; 4] = *b"NWM\x01";
 /// Bytes before the rates.

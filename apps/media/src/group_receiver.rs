@@ -1,5 +1,5 @@
 //! The receiving end of a multicast stream, without a socket. It chooses its groups by TEAR's rate with the rules of
-//! `narrows_transport::multicast` (Jayaram 2001, sections 2.3, 3.1 and 3.2), and has a jitter buffer without repeats.
+//! `narrows_congestion::multicast` (Jayaram 2001, sections 2.3, 3.1 and 3.2), and has a jitter buffer without repeats.
 
 use crate::group_packet::{Head, data, read_packet};
 use crate::packet::{HEAD, extended, of_layer};
@@ -7,8 +7,8 @@ use crate::playing::{Looks, Playing};
 use crate::shown::LayerStatistics;
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_congestion::PathHints;
-use narrows_transport::layers::MAX_LAYERS;
-use narrows_transport::multicast::{LayerPacket, LayerReceiver};
+use narrows_congestion::layers::MAX_LAYERS;
+use narrows_congestion::multicast::{LayerPacket, LayerReceiver};
 use narrows_transport::{Preset, Protocol};
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@
 
 use crate::receiver::ReceiverCounters;
 use narrows_base::Duration;
-use narrows_transport::layers::MAX_LAYERS;
+use narrows_congestion::layers::MAX_LAYERS;
 
 /// Name of the application protocol if the sender connects.
 pub const PUSH: &str = "narrows-media/1";

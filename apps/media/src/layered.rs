@@ -5,7 +5,7 @@ use crate::quality::{Quality, QualityInputs};
 use crate::sender::{Leaving, MediaLayerSender, PathMeasurements, SenderCounters};
 use crate::waiting::Cause;
 use narrows_base::{Duration, Time};
-use narrows_transport::layers::LayerChange;
+use narrows_congestion::layers::LayerChange;
 
 /// All layers of a stream. A stream without layers has only the base layer.
 #[derive(Debug)]
@@ -21,10 +21,10 @@ pub struct Layered {
 
 impl Layered {
     /// Layers with these rates in bit/s, from the base upwards; at most
-    /// [`MAX_LAYERS`](narrows_transport::layers::MAX_LAYERS) of them.
+    /// [`MAX_LAYERS`](narrows_congestion::layers::MAX_LAYERS) of them.
     pub fn new(rates: &[f64], latency: Duration) -> Layered {
         let quality = Quality::new(rates, latency);
-        let layers = rates.iter().take(narrows_transport::layers::MAX_LAYERS);
+        let layers = rates.iter().take(narrows_congestion::layers::MAX_LAYERS);
         let layers = layers.map(|_| MediaLayerSender::new(latency)).collect();
         Layered { layers, quality, dropped: 0, left_out: 0 }
     }

@@ -13,7 +13,7 @@
 //! datagram.
 
 use narrows_base::{Duration, Time};
-use narrows_transport::layers::MAX_LAYERS;
+use narrows_congestion::layers::MAX_LAYERS;
 
 /// Bytes before the payload.
 pub const HEAD: usize = 18;

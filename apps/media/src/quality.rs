@@ -1,4 +1,4 @@
-//! Selects the layers that are sent: the rules of `narrows_transport::layers` (Jayaram 2001, section 7.3; Rejaie,
+//! Selects the layers that are sent: the rules of `narrows_congestion::layers` (Jayaram 2001, section 7.3; Rejaie,
 //! Handley and Estrin, SIGCOMM 1999) for a live stream, with a receiver buffer limited to the latency.
 //!
 //! A layer's buffer is the latency minus its wait at the sender and minus a round trip, in which lost packets can be
@@ -6,7 +6,7 @@
 //!
 //! - A layer is added once the rate has sufficed for a second.
 //! - If a layer must be dropped within ten seconds, the trial has failed. The pause before the next trial doubles, from
-//!   20 s to a minute (as in `narrows_transport::multicast::join`).
+//!   20 s to a minute (as in `narrows_congestion::multicast::join`).
 //! - The highest layer is dropped if its packets wait too long, whatever the controller's rate is.
 //! - A controller permits little more than is used (RFC 7661), and a layer may need more than that. If no packet has
 //!   waited for 5 s, the next layer is tried; for its first seconds only waiting packets count, not the rate.
@@ -14,7 +14,7 @@
 //! The base layer is sent first, so a failed trial does not delay it.
 
 use narrows_base::{Duration, Time};
-use narrows_transport::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
+use narrows_congestion::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
 
 /// Number of back-offs that the buffers must survive before a layer is added; a live stream's buffers are small.
 const BACKOFFS: u32 = 1;

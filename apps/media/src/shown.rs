@@ -4,7 +4,7 @@
 use crate::packet::{of_layer, take_layer};
 use crate::receiver::{MediaLayerReceiver, ReceiverCounters};
 use narrows_base::{Duration, Time};
-use narrows_transport::layers::MAX_LAYERS;
+use narrows_congestion::layers::MAX_LAYERS;
 
 /// Silence after which a layer counts as absent.
 const GONE: Duration = Duration::from_secs(1);

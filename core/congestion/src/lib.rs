@@ -10,7 +10,9 @@ pub mod event;
 pub mod feedback;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod layers;
 pub mod list;
+pub mod multicast;
 
 mod bbr;
 mod bbr3;

@@ -2,8 +2,8 @@
 
 use crate::result::FrameResult;
 use narrows_base::{Duration, Time};
+use narrows_congestion::layers::MAX_LAYERS;
 use narrows_simulated::FramePart;
-use narrows_transport::layers::MAX_LAYERS;
 use std::collections::VecDeque;
 
 /// Frames are tracked this long after their play-out time; after that they count as lost.

@@ -8,7 +8,7 @@ use narrows_base::{Packet, Time};
 pub struct FramePart {
     /// Number of the frame, counted from 0; below 2^48.
     pub frame: u64,
-    /// Its layer: 0 is the base. Below [`MAX_LAYERS`](narrows_transport::layers::MAX_LAYERS).
+    /// Its layer: 0 is the base. Below [`MAX_LAYERS`](narrows_congestion::layers::MAX_LAYERS).
     pub layer: u8,
     /// Application bytes; 0 if the frame is skipped.
     pub bytes: u32,

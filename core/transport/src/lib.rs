@@ -15,8 +15,6 @@
 pub mod connection;
 #[cfg(feature = "connections")]
 pub mod endpoint;
-pub mod layers;
-pub mod multicast;
 pub mod protocol;
 #[cfg(feature = "connections")]
 pub mod streams;

@@ -1,14 +1,14 @@
 //! A stream in layers, added and dropped by the rate that the transport allows and by the receiver's buffers.
 //!
-//! The rules are in `narrows_transport::layers`. This module adds a schedule of play-out and an estimate of the
+//! The rules are in `narrows_congestion::layers`. This module adds a schedule of play-out and an estimate of the
 //! receiver's buffers (data written and not yet shown, assuming no loss). It keeps two frame intervals of the allowed
 //! rate waiting in the transport, so that the transport is neither idle nor late.
 
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
+use narrows_congestion::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
 use narrows_simulated::FramePart;
-use narrows_transport::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
 
 pub(super) const ENTRY: SourceEntry =
     SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start)) };

@@ -3,8 +3,8 @@
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
+use narrows_congestion::layers::MAX_LAYERS;
 use narrows_simulated::FramePart;
-use narrows_transport::layers::MAX_LAYERS;
 
 pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start));
 

@@ -2,7 +2,7 @@
 
 use crate::interface::FramePart;
 use narrows_base::{Duration, Time};
-use narrows_transport::layers::MAX_LAYERS;
+use narrows_congestion::layers::MAX_LAYERS;
 use std::collections::VecDeque;
 
 /// Limit on waiting parts of one layer: beyond it the oldest is dropped, so that memory is bounded.

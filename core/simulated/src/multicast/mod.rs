@@ -1,4 +1,4 @@
-//! Both ends of layered multicast over simulated packets; the receiver's rules are in `narrows_transport::multicast`.
+//! Both ends of layered multicast over simulated packets; the receiver's rules are in `narrows_congestion::multicast`.
 
 mod receiver;
 mod sender;

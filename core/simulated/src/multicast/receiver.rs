@@ -3,8 +3,8 @@
 use crate::datagram::header;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::ReceiverSide;
-use narrows_transport::multicast::join::Membership;
-use narrows_transport::multicast::{LayerPacket, LayerReceiver};
+use narrows_congestion::multicast::join::Membership;
+use narrows_congestion::multicast::{LayerPacket, LayerReceiver};
 
 /// The layer that a packet belongs to.
 pub fn layer_of(packet: &Packet) -> usize {

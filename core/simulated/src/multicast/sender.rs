@@ -4,9 +4,9 @@ use crate::datagram::frame_queue::FrameQueue;
 use crate::datagram::header::{self, DataHeader};
 use crate::interface::{SenderInput, SenderOutput};
 use narrows_base::{Duration, Packet, Time, random};
+use narrows_congestion::layers::MAX_LAYERS;
 use narrows_congestion::{Controller, Feedback};
 use narrows_recovery::packet_sender::Counters;
-use narrows_transport::layers::MAX_LAYERS;
 
 /// A sender without feedback.
 pub struct MulticastSender {

@@ -3,8 +3,8 @@
 use super::join::{JoinRules, Membership};
 use super::path::OneWayPath;
 use crate::layers::MAX_LAYERS;
+use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::{Duration, Time};
-use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
 /// The window grows up to this multiple of the next layer's need.
 const HEADROOM: f64 = 1.2;
