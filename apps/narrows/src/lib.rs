@@ -19,7 +19,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `sim` (default) | [`sim`], the simulator, and [`simulated`], its endpoints: with its dependencies eleven crates, no C compiler |
+//! | `sim` (default) | [`sim`], the simulator: with its dependencies eleven crates, no C compiler |
 //! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
 //! | `files` | `files`, `peers`: list, get, put over rrtp or TCP; keys and lists of clients |
 //! | `emulator` | `emulator`: the kernel's packets over emulated links, in network namespaces (Linux) |
@@ -56,8 +56,6 @@ pub use narrows_scenario as scenario;
 pub use narrows_sim as sim;
 #[cfg(feature = "sim")]
 pub use narrows_sim::Registry;
-#[cfg(feature = "sim")]
-pub use narrows_simulated as simulated;
 #[cfg(feature = "record")]
 pub use narrows_speed as speed;
 #[cfg(feature = "net")]

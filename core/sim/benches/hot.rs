@@ -5,7 +5,7 @@ use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
 use narrows_link::{Link, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::calendar::{Calendar, EventKind, SimEvent};
-use narrows_simulated::{SenderInput, SenderOutput};
+use narrows_sim::endpoints::{SenderInput, SenderOutput};
 use narrows_transport::{Preset, Protocol};
 use std::collections::VecDeque;
 
@@ -101,7 +101,7 @@ fn endpoints(bencher: Bencher, name: &str) {
         Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
     let (mut sender, mut receiver) =
-        narrows_simulated::endpoints(&protocol, 0, RandomKey::from_seed(1));
+        narrows_sim::endpoints::build(&protocol, 0, RandomKey::from_seed(1));
     let mut now = Time::ZERO;
     let mut wire: VecDeque<Packet> = VecDeque::new();
     sender.handle(now, SenderInput::Open);

@@ -1,8 +1,8 @@
 //! The columns of time series that the engine itself samples. A controller's own columns are in its
 //! list entry.
 
+use crate::endpoints::SendingLimit;
 use narrows_base::Variable;
-use narrows_simulated::SendingLimit;
 
 /// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts cover the interval that ends at the
 /// sample.

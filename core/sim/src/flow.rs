@@ -1,12 +1,12 @@
 //! A flow in the engine: its two endpoints, its application and its counters.
 
+use crate::endpoints::{Counters, SendingLimit, SimulatedReceiver, SimulatedSender};
 use crate::frames::FrameMeter;
 use crate::result::{ClassifierCounts, FlowResult, LimitedTimes};
 use crate::smooth::Smoothness;
 use crate::source::StartedSource;
 use narrows_base::{Duration, Time};
 use narrows_recovery::ranges::Ranges;
-use narrows_simulated::{Counters, SendingLimit, SimulatedReceiver, SimulatedSender};
 use std::ops::Range;
 
 /// A flow. Its endpoints are stored inline, so that a flow occupies few cache lines.

@@ -1,9 +1,9 @@
 //! Measures the frames of a flow: how many were complete in time, with how many layers, and the length of freezes.
 
+use crate::endpoints::FramePart;
 use crate::result::FrameResult;
 use narrows_base::{Duration, Time};
 use narrows_congestion::layers::MAX_LAYERS;
-use narrows_simulated::FramePart;
 use std::collections::VecDeque;
 
 /// Frames are tracked this long after their play-out time; after that they count as lost.

@@ -5,6 +5,7 @@
 //! between steps its state can be read, and its controllers can be changed.
 
 pub mod calendar;
+pub mod endpoints;
 pub mod result;
 pub mod source;
 pub mod spec;
@@ -25,9 +26,9 @@ mod smooth;
 
 pub use columns::COLUMNS;
 pub use dumbbell::dumbbell;
+pub use endpoints::{Counters, SendingLimit};
 pub use histogram::Histogram;
 pub use loan::Loan;
-pub use narrows_simulated::{Counters, SendingLimit};
 pub use network::{Simulation, run};
 pub use packet_log::{PacketEvent, PacketEventKind};
 pub use registry::Registry;

@@ -23,6 +23,7 @@ use self::route::{BACK, FORWARD, FlowRoute, NONE};
 use self::scope::within;
 use self::tree::Multicast;
 use crate::calendar::{Calendar, EventKind, SimEvent};
+use crate::endpoints::{SenderInput, SenderOutput};
 use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
 use crate::meter::{At, Bins, LinkMeter};
@@ -33,7 +34,6 @@ use crate::source::StartedSource;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_link::Link;
-use narrows_simulated::{SenderInput, SenderOutput};
 
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;

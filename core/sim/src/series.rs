@@ -1,12 +1,12 @@
 //! Samples flows and links over time.
 
+use crate::endpoints::SimulatedReceiver;
 use crate::flow::Flow;
 use crate::meter::LinkMeter;
 use crate::result::SeriesTable;
 use crate::source::StartedSource;
 use narrows_base::{Duration, Packet, Time};
 use narrows_link::Link;
-use narrows_simulated::SimulatedReceiver;
 
 /// A flow that is sampled.
 #[derive(Debug)]

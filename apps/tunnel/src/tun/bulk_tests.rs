@@ -7,7 +7,7 @@ use crate::flow::HEAD;
 use narrows_base::{Duration, Machine as _, Packet, RandomKey, Spec, Time};
 use narrows_net::endpoint::connection;
 use narrows_net::ip_packet::{IpPacket, build};
-use narrows_simulated::{SenderInput, SenderOutput, SimulatedReceiver, SimulatedSender};
+use narrows_sim::endpoints::{SenderInput, SenderOutput, SimulatedReceiver, SimulatedSender};
 use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
     Clients, ConnectRequest, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
@@ -115,7 +115,7 @@ fn run(path: Path, seconds: u64) -> Got {
     let mut far: Option<Handle> = None;
     let cubic = Protocol::read(&Spec::named("cubic"), Preset::Rfc, PACKET as u32).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
-        narrows_simulated::endpoints(&cubic, 0, RandomKey::from_seed(1));
+        narrows_sim::endpoints::build(&cubic, 0, RandomKey::from_seed(1));
     let mut hand_over: Option<HandOver> = None;
     // Events by time and order: datagrams to an end, acknowledgements to the flow.
     let mut order = 0u64;

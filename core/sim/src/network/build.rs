@@ -148,7 +148,7 @@ impl Network {
         }
         self.routes.push(FlowRoute { ways, group: index as u32, series });
         let key = place.key(RandomKey::from_seed(spec.seed));
-        let (sender, receiver) = narrows_simulated::endpoints(&group.protocol, number, key);
+        let (sender, receiver) = crate::endpoints::build(&group.protocol, number, key);
         self.flows.push(Flow {
             sender,
             receiver,

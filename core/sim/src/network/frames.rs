@@ -2,9 +2,9 @@
 
 use super::Network;
 use crate::calendar::{EventKind, SimEvent};
+use crate::endpoints::SenderInput;
 use crate::source::{StartedSource, TransportState};
 use narrows_base::Machine;
-use narrows_simulated::SenderInput;
 
 impl Network {
     /// The application of a flow writes frames.

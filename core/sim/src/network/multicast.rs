@@ -9,10 +9,10 @@
 
 use super::tree::{Branch, GroupMember};
 use super::{FORWARD, FlowRoute, NONE, Network};
+use crate::endpoints::{FramePart, SimulatedReceiver, SimulatedSender, multicast};
 use crate::frames::FrameMeter;
 use crate::spec::NetworkSpec;
 use narrows_base::{Duration, Packet, RandomKey, Time};
-use narrows_simulated::{FramePart, SimulatedReceiver, SimulatedSender, multicast};
 
 /// The sender spaces its packets at this multiple of the rate of all layers.
 const SPACING: f64 = 1.25;

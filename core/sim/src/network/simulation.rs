@@ -2,12 +2,12 @@
 
 use super::Network;
 use super::scope::within;
+use crate::endpoints::{Counters, SendingLimit};
 use crate::packet_log::{PacketEvent, PacketLog};
 use crate::result::RunResult;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
-use narrows_simulated::{Counters, SendingLimit};
 use std::borrow::Cow;
 
 /// A network that is advanced step by step and can be read in between. However long its steps are, its result is equal

@@ -1,10 +1,10 @@
 //! The traits of sources, and the entries of their list.
 
+use crate::endpoints::FramePart;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::Listed;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, RandomStream, Settings, SpecError, Time};
-use narrows_simulated::FramePart;
 
 /// An application that writes into one connection.
 ///

@@ -5,10 +5,10 @@
 //! rate waiting in the transport, so that the transport is neither idle nor late.
 
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
+use crate::endpoints::FramePart;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
 use narrows_congestion::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
-use narrows_simulated::FramePart;
 
 pub(super) const ENTRY: SourceEntry =
     SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start)) };

@@ -1,10 +1,10 @@
 //! A stream in layers for many receivers, sent without feedback.
 
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
+use crate::endpoints::FramePart;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 use narrows_congestion::layers::MAX_LAYERS;
-use narrows_simulated::FramePart;
 
 pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start));
 

@@ -1,9 +1,9 @@
 //! Video frames at a constant frame rate; their size follows the rate that the transport allows.
 
 use super::{FrameSource, LATENCY, Pattern, SourceEntry, TransportState, number};
+use crate::endpoints::FramePart;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
-use narrows_simulated::FramePart;
 
 pub(super) const ENTRY: SourceEntry =
     SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start)) };

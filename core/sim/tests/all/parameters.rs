@@ -7,7 +7,7 @@ use narrows_link::{LinkChange, LinkConfig, LossSpec, PolicerConfig, QueueConfig,
 use narrows_sim::{ClassifierCounts, FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::protocol::{self, PROTOCOLS};
 use narrows_transport::{Preset, Protocol};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const PRESETS: [(&str, Preset); 3] =
     [("rfc", Preset::Rfc), ("ns2", Preset::Ns2), ("linux", Preset::Linux)];
@@ -135,7 +135,7 @@ fn read(name: &str, arguments: &[String], preset: Preset) -> Result<Protocol, St
 }
 
 /// Outcomes of the protocols to compare with, by their specification, per path.
-type Baselines = HashMap<(String, usize), Trace>;
+type Baselines = BTreeMap<(String, usize), Trace>;
 
 /// Whether the argument, in addition to others that are always present, changes a packet on a path.
 fn acts(

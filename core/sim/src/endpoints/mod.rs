@@ -1,0 +1,15 @@
+//! The simulator's endpoints as pure state machines: TCP, datagrams and multicast.
+//!
+//! [`build`] builds a sender and a receiver of any listed protocol. TCP is complete here. Datagrams are rrtp's
+//! packet sender and receiver from `narrows_recovery` over simulated packets, without encryption.
+
+pub mod datagram;
+pub mod multicast;
+pub mod tcp;
+
+mod any;
+mod interface;
+
+pub use any::{SimulatedReceiver, SimulatedSender, build};
+pub use interface::{FramePart, SenderInput, SenderOutput, SendingLimit};
+pub use narrows_recovery::packet_sender::Counters;
