@@ -5,8 +5,12 @@
 //!                              ├─> Scenario ─plan─> Plan ─network─> sim::NetworkSpec
 //!   TOML file ─scenario_file───╯  (model)       (checked)      (one per variant and seed)
 //! ```
+//!
+//! Without the feature `simulator`, which is on by default, there are only links.
 
 pub mod access_link;
+pub mod change_keys;
+#[cfg(feature = "simulator")]
 pub mod families;
 mod jitter;
 pub mod keys;
@@ -15,16 +19,23 @@ pub mod link_direction;
 mod link_text;
 pub mod links;
 pub mod output_file;
+#[cfg(feature = "simulator")]
 pub mod plan;
+#[cfg(feature = "simulator")]
 pub mod route;
+#[cfg(feature = "simulator")]
 pub mod scenario;
+#[cfg(feature = "simulator")]
 pub mod scenario_file;
 pub mod text_file;
+#[cfg(feature = "simulator")]
 pub mod timeline;
 pub mod trace_convert;
 pub mod user_links;
 pub mod values;
 
 pub use link::BottleneckLink;
+#[cfg(feature = "simulator")]
 pub use plan::Plan;
+#[cfg(feature = "simulator")]
 pub use scenario::Scenario;

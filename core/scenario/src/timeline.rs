@@ -1,12 +1,11 @@
-//! Changes at given times during a run: the keys of `[[change]]` and `[[reconfigure]]` in a scenario file, and of
-//! `--change` and `--reconfigure` on a command line, in one table each.
+//! Changes and new hints at given times during a run: `--change` and `--reconfigure` on a command line, and the keys of
+//! `[[reconfigure]]` in a scenario file.
 
-use crate::link_direction::LinkDirection;
+use crate::change_keys;
 use crate::scenario::{Reconfiguration, Scenario, Scheduled};
 use crate::values;
 use narrows_base::{Duration, SpecError, spec, units};
 use narrows_congestion::PathHints;
-use narrows_link::{LinkChange, LossSpec};
 use std::fmt;
 
 /// A key of `[[reconfigure]]`: a hint that an application gives about its path.
@@ -36,60 +35,6 @@ pub const HINT_KEYS: &[HintKey] = &[
         name: "loss",
         set: |hints, text| units::share("loss", text).map(|loss| hints.loss = Some(loss)),
         text: |hints| hints.loss.map(units::share_text),
-    },
-];
-
-/// A key of `[[change]]`: a change of one direction of a link.
-#[derive(Debug)]
-pub struct ChangeKey {
-    /// As in files and on command lines.
-    pub name: &'static str,
-    /// Reads its value.
-    pub read: fn(&str) -> Result<LinkChange, SpecError>,
-    /// The value in a form that [`read`](ChangeKey::read) accepts; `None` for another kind of change.
-    pub text: fn(&LinkChange) -> Option<String>,
-    /// Whether both directions have the same value, so that a change of the whole link applies to both. A loss applies
-    /// only to the data's direction, as in a link's specification.
-    both_ways: fn(&LinkDirection, &LinkDirection) -> bool,
-}
-
-/// All keys of `[[change]]` except `at` and `link`.
-pub const CHANGE_KEYS: &[ChangeKey] = &[
-    ChangeKey {
-        name: "rate",
-        read: |text| values::rate(text).map(LinkChange::Rate),
-        text: |change| match change {
-            LinkChange::Rate(rate) => Some(values::rate_text(*rate)),
-            _ => None,
-        },
-        both_ways: |there, back| there.rate == back.rate,
-    },
-    ChangeKey {
-        name: "delay",
-        read: |text| values::delay(text).map(LinkChange::Delay),
-        text: |change| match change {
-            LinkChange::Delay(delay) => Some(values::time_text(*delay)),
-            _ => None,
-        },
-        both_ways: |there, back| there.delay == back.delay,
-    },
-    ChangeKey {
-        name: "loss",
-        read: |text| LossSpec::parse_all(text).map(LinkChange::Loss),
-        text: |change| match change {
-            LinkChange::Loss(loss) => Some(values::loss_text(loss)),
-            _ => None,
-        },
-        both_ways: |_, _| false,
-    },
-    ChangeKey {
-        name: "mtu",
-        read: |text| values::mtu(text).map(LinkChange::Mtu),
-        text: |change| match change {
-            LinkChange::Mtu(mtu) => Some(values::mtu_text(*mtu)),
-            _ => None,
-        },
-        both_ways: |there, back| there.impairments.mtu == back.impairments.mtu,
     },
 ];
 
@@ -161,9 +106,7 @@ impl Scenario {
             "TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,delay=150ms";
         let TimelineEntry { at, name, pairs } = TimelineEntry::read(text, FORM)?;
         for (key_name, value) in pairs {
-            let names: Vec<&str> = CHANGE_KEYS.iter().map(|k| k.name).collect();
-            let key = CHANGE_KEYS.iter().find(|k| k.name == key_name);
-            let key = key.ok_or_else(|| SpecError::unknown("key", key_name, &names))?;
+            let key = change_keys::find(key_name)?;
             let change = (key.read)(value).map_err(|e| e.at(key_name))?;
             let links = match (name, self.links.as_slice()) {
                 (Some(name), _) => vec![name.to_string()],

@@ -4,6 +4,7 @@ use super::Text;
 use super::count::CountExpression;
 use super::link::{Keys, LinkEntry};
 use crate::access_link::AccessLink;
+use crate::change_keys::CHANGE_KEYS;
 use crate::families;
 use crate::link_direction::{LinkDirection, QueueSize};
 use crate::scenario::at_line;
@@ -11,7 +12,7 @@ use crate::scenario::{
     DuplexLink, Flows, GroupProtocol, OwnLink, Reconfiguration, Scenario, Scheduled,
     SeriesSelection,
 };
-use crate::timeline::{CHANGE_KEYS, HINT_KEYS};
+use crate::timeline::HINT_KEYS;
 use crate::{text_file, values};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};

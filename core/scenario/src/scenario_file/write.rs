@@ -1,7 +1,8 @@
 //! Writes a scenario as TOML, for `compare --save`.
 
+use crate::change_keys::CHANGE_KEYS;
 use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
-use crate::timeline::{CHANGE_KEYS, HINT_KEYS};
+use crate::timeline::HINT_KEYS;
 use crate::values::time_text;
 use narrows_base::Duration;
 use narrows_transport::Preset;
