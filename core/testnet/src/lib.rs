@@ -1,14 +1,17 @@
-//! A network in virtual time to test a transport stack in: links with queues, losses and jitter, routers, address
-//! translators.
+#![doc = include_str!("../README.md")]
 
 mod datagram;
 mod nat;
 mod network;
+mod node;
+mod script;
 mod store;
 
 pub use datagram::{Datagram, Ecn};
 pub use nat::NatKind;
 pub use network::{LinkId, Network, NetworkCounts, NodeId};
+pub use node::{Ended, Node, run};
+pub use script::{Description, Expectation, Failure, Script, When};
 pub use store::LinkCounts;
 
 pub use narrows_base::SpecError;
