@@ -4,6 +4,12 @@ mod datagram;
 mod nat;
 mod network;
 mod node;
+#[cfg(feature = "noq")]
+pub mod noq;
+#[cfg(any(feature = "noq", feature = "quinn"))]
+mod quic;
+#[cfg(feature = "quinn")]
+pub mod quinn;
 mod script;
 mod store;
 

@@ -1,0 +1,28 @@
+//! Nodes made of noq's state machines ([noq-proto](https://docs.rs/noq-proto)).
+//!
+//! TLS draws its keys from the system, so two runs differ in the bytes of packets. Their lengths, times and losses repeat.
+
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+
+crate::quic::quic_node!(noq_proto, "noq-proto");
+
+/// Datagrams that a connection hands over at once, as with GSO.
+const BATCH: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9);
+
+fn receive(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    remote: SocketAddr,
+    local: IpAddr,
+    ecn: Option<EcnCodepoint>,
+    bytes: BytesMut,
+    buffer: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    let path = noq_proto::FourTuple::new(remote, Some(local));
+    endpoint.handle(now, path, ecn, bytes, buffer)
+}
+
+fn smoothed_rtt(connection: &Connection) -> Duration {
+    connection.rtt(noq_proto::PathId::ZERO).unwrap_or_default()
+}

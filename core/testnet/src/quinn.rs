@@ -1,0 +1,26 @@
+//! Nodes made of quinn's state machines ([quinn-proto](https://docs.rs/quinn-proto)).
+//!
+//! TLS draws its keys from the system, so two runs differ in the bytes of packets. Their lengths, times and losses repeat.
+
+use std::net::IpAddr;
+
+crate::quic::quic_node!(quinn_proto, "quinn-proto");
+
+/// Datagrams that a connection hands over at once, as with GSO.
+const BATCH: usize = 10;
+
+fn receive(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    remote: SocketAddr,
+    local: IpAddr,
+    ecn: Option<EcnCodepoint>,
+    bytes: BytesMut,
+    buffer: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, remote, Some(local), ecn, bytes, buffer)
+}
+
+fn smoothed_rtt(connection: &Connection) -> Duration {
+    connection.rtt()
+}
