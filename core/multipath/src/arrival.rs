@@ -1,0 +1,30 @@
+//! Estimates of when a path would deliver data.
+
+use crate::path::PathState;
+use narrows_base::{Duration, Time};
+
+/// A lost packet is found after about one RTT (RFC 9002 section 6.1) and sent again, which takes half an RTT.
+const REPAIR_RTTS: f64 = 1.5;
+
+/// Expected time from departure to delivery of a packet, without its transmission: half the smoothed RTT, which
+/// includes the present queue; the RTT variation, since the stream waits for the later half of its packets; and the
+/// repair of a loss, times its probability.
+pub(crate) fn delay(path: &PathState) -> Duration {
+    let repair = path.srtt.mul_f64(path.loss() * REPAIR_RTTS);
+    path.srtt.mul_f64(0.5) + path.rttvar + repair
+}
+
+/// Transmission time of this many bytes; zero if the rate is unknown.
+pub(crate) fn transmission(path: &PathState, bytes: u64) -> Duration {
+    path.rate().map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate))
+}
+
+/// When the path may send a packet of this length. A path that waits for an acknowledgement gets one as often as it
+/// delivers a packet.
+pub(crate) fn departure(now: Time, path: &PathState, length: u32) -> Time {
+    if path.sendable.is_never() {
+        now + transmission(path, u64::from(length))
+    } else {
+        path.sendable.max(now)
+    }
+}

@@ -1,0 +1,25 @@
+//! Several paths at once: which path carries the next piece of data.
+//!
+//! A [`Scheduler`] is a state machine without I/O, clock or packets. For each piece of data a transport passes it the
+//! [`PathState`] of every path, and it returns the path to send on, or the time to wait for. Congestion control, loss
+//! detection and retransmission remain the transport's: a path that may not send now is described as such. So another
+//! stack can use the schedulers; `examples/scheduler.rs` does so without a transport.
+//!
+//! To add one: a file in `schedulers`, its `mod` line and its entry in [`SCHEDULERS`].
+//!
+//! [`Liveness`] detects a silent path within one probe timeout.
+
+mod arrival;
+mod list;
+mod liveness;
+mod path;
+mod scheduler;
+mod schedulers;
+
+pub use list::{SCHEDULER_NAMES, SCHEDULERS, SchedulerEntry};
+pub use liveness::Liveness;
+pub use path::{PathState, PathStatus};
+pub use scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! The list of schedulers.
+
+use crate::scheduler::Scheduler;
+use crate::schedulers::{blest, earliest, ecf, min_rtt, redundant, round_robin, weighted};
+use narrows_base::Descriptor;
+use narrows_base::list::{List, Listed};
+
+/// A listed scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerEntry {
+    /// Name, source and status.
+    pub descriptor: &'static Descriptor,
+    /// Builds it.
+    pub build: fn() -> Box<dyn Scheduler>,
+}
+
+impl Listed for SchedulerEntry {
+    fn name(&self) -> &'static str {
+        self.descriptor.name
+    }
+}
+
+/// The names of all schedulers; the first is the default.
+pub const SCHEDULER_NAMES: &[&str] =
+    &["earliest", "minrtt", "ecf", "blest", "round-robin", "weighted", "redundant"];
+
+/// All schedulers.
+pub static SCHEDULERS: List<SchedulerEntry> = List::new(
+    "scheduler",
+    &[
+        earliest::ENTRY,
+        min_rtt::ENTRY,
+        ecf::ENTRY,
+        blest::ENTRY,
+        round_robin::ENTRY,
+        weighted::ENTRY,
+        redundant::ENTRY,
+    ],
+);
