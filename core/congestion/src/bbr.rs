@@ -272,7 +272,8 @@ impl Controller for Bbr {
             None => self.rounds.delivered.saturating_add(ack.newly_delivered),
         };
         self.update_bandwidth(ack);
-        let (believed, start) = (self.believed(), self.rounds.start);
+        let believed = self.believed();
+        let start = self.rounds.start;
         if let (Some(aggregation), Some(_)) = (&mut self.aggregation, ack.rate) {
             aggregation.on_ack(ack.now, start, ack.newly_delivered, believed, self.window.cwnd);
         }
@@ -281,14 +282,17 @@ impl Controller for Bbr {
         self.update_min_rtt(ack);
         self.set_pacing(ack);
         if let Some(told) = &mut self.told {
-            let (delivered, outstanding) = (ack.newly_delivered, ack.outstanding);
-            let (window, departure) = (self.window.cwnd, told.departure);
+            let delivered = ack.newly_delivered;
+            let outstanding = ack.outstanding;
+            let window = self.window.cwnd;
+            let departure = told.departure;
             *told = LastAck { window, delivered, outstanding, losses: 0, departure };
             self.set_cwnd(ack.newly_delivered, ack.outstanding, 0);
         } else {
             self.set_cwnd(ack.newly_delivered, ack.outstanding, self.counts.losses);
         }
-        (self.counts.losses, self.counts.acked) = (0, ack.newly_delivered);
+        self.counts.losses = 0;
+        self.counts.acked = ack.newly_delivered;
     }
 
     /// Linux has an RTT sample of the handshake before the first packet.
@@ -298,7 +302,8 @@ impl Controller for Bbr {
         {
             self.seen_rtt = true;
             self.pacing = self.paced(self.window.cwnd / positive(*rtt), HIGH_GAIN);
-            (self.min_rtt, self.min_rtt_at) = (*rtt, Some(now));
+            self.min_rtt = *rtt;
+            self.min_rtt_at = Some(now);
         }
     }
 
@@ -316,7 +321,8 @@ impl Controller for Bbr {
             CongestionEvent::SpuriousLosses(spurious) => {
                 self.counts.lost = self.counts.lost.saturating_sub(spurious.packets);
                 if spurious.undo {
-                    (self.full.bandwidth, self.full.rounds) = (0.0, 0);
+                    self.full.bandwidth = 0.0;
+                    self.full.rounds = 0;
                     self.forget_policer(spurious.now);
                 }
             }

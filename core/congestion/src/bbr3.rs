@@ -209,7 +209,9 @@ impl Bbr3 {
         let began = *self.extra.began.get_or_insert(s.now);
         let mut expected = bandwidth * s.now.since(began).as_secs_f64();
         if self.extra.acked as f64 <= expected {
-            (self.extra.acked, self.extra.began, expected) = (0, Some(s.now), 0.0);
+            self.extra.acked = 0;
+            self.extra.began = Some(s.now);
+            expected = 0.0;
         }
         self.extra.acked = self.extra.acked.saturating_add(s.newly_delivered);
         let extra = (self.extra.acked as f64 - expected).min(self.window.cwnd);
@@ -264,7 +266,8 @@ impl Controller for Bbr3 {
                     // The point within the data in flight at which the loss threshold was crossed
                     // (InflightAtLoss).
                     let size = loss.segments as f64;
-                    let (before, lost_before) = (tx_in_flight - size, lost - size);
+                    let before = tx_in_flight - size;
+                    let lost_before = lost - size;
                     let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
                     let at_loss = (before + prefix.max(0.0)).max(1.0);
                     self.in_flight_too_high(loss.now, at_loss);

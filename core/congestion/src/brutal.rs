@@ -152,7 +152,9 @@ struct Breaker {
 
 impl Breaker {
     fn restart(&mut self, now: Time) {
-        (self.period, self.sent_bits, self.arrived_bits) = (Some(now), 0.0, 0.0);
+        self.period = Some(now);
+        self.sent_bits = 0.0;
+        self.arrived_bits = 0.0;
     }
 
     fn check(&mut self, now: Time, srtt: f64, least: f64) {
@@ -273,7 +275,8 @@ mod tests {
     #[test]
     fn rate_above_the_paths_is_reduced_within_a_second() {
         let mut path = SimplePath::new(build("brutal(rate=100Mbit/s)"));
-        (path.rate_bps, path.queue_limit) = (2e6, 20);
+        path.rate_bps = 2e6;
+        path.queue_limit = 20;
         path.run(Time::from_secs_f64(1.2));
         assert!(rate(&path) < 4.2e6, "{}", rate(&path));
         path.run(Time::from_secs_f64(5.0));

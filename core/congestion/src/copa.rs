@@ -126,7 +126,9 @@ impl Velocity {
         let up = cwnd > self.cwnd_before;
         self.cwnd_before = cwnd;
         if up != self.up {
-            (self.up, self.steady, self.factor) = (up, 0, 1.0);
+            self.up = up;
+            self.steady = 0;
+            self.factor = 1.0;
             return;
         }
         self.steady += 1;

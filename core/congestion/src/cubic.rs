@@ -71,7 +71,8 @@ pub const VARIABLES: &[Variable] = &[
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     if linux::is_meant(settings, environment) {
         let on = |name: &str| settings.choice(name) == "on";
-        let (c, beta) = (settings.number("c"), settings.number("beta"));
+        let c = settings.number("c");
+        let beta = settings.number("beta");
         let options = linux::cubic::Options::new(c, beta, on("hystart"), on("fast-convergence"));
         return linux::cubic::build(options, environment);
     }
@@ -212,8 +213,12 @@ impl Cubic {
         let BeforeLoss { cwnd, ssthresh, w_max, cwnd_prior, after_loss, epoch, hystart } = *before;
         if cwnd > self.cwnd {
             self.cwnd = cwnd;
-            (self.ssthresh, self.w_max, self.cwnd_prior) = (ssthresh, w_max, cwnd_prior);
-            (self.after_loss, self.epoch, self.hystart) = (after_loss, epoch, hystart);
+            self.ssthresh = ssthresh;
+            self.w_max = w_max;
+            self.cwnd_prior = cwnd_prior;
+            self.after_loss = after_loss;
+            self.epoch = epoch;
+            self.hystart = hystart;
         }
     }
 

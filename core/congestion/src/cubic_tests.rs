@@ -24,7 +24,8 @@ fn a_loss_that_was_none_does_not_change_the_cubic() {
     let mut s = IdealPath::new(with_window("cubic", 1000.0));
     s.recovery();
     ride(&mut s, 4.0);
-    let (window, ssthresh) = (s.window(), s.ssthresh());
+    let window = s.window();
+    let ssthresh = s.ssthresh();
     s.recovery();
     assert!(s.window() < 0.75 * window);
     s.spurious(true);
@@ -118,7 +119,8 @@ fn idle_time_does_not_grow_the_window() {
     ride(&mut s, 3.0);
     let before = s.window();
     s.now += Duration::from_secs(60);
-    let (bytes, outstanding) = (1000, 1);
+    let bytes = 1000;
+    let outstanding = 1;
     s.controller.on_sent(&crate::Sent {
         now: s.now,
         bytes,

@@ -33,7 +33,8 @@ impl Equation {
     /// A loss event rate at which the equation gives `target` packets per second within 5 % (RFC 5348 section 6.3.1):
     /// the first bisection of (0, 1) that does. For a target below the value at p = 1, the result is practically 1.
     pub fn loss_event_rate(&self, target: f64, rtt: f64, rto: f64) -> f64 {
-        let (mut p, mut step) = (0.5, 0.25);
+        let mut p = 0.5;
+        let mut step = 0.25;
         for _ in 0..HALVINGS {
             let rate = self.packets_per_second(p, rtt, rto);
             if rate > 0.95 * target && rate < 1.05 * target {

@@ -148,7 +148,8 @@ impl FuzzCase {
     ) {
         let name = entry.descriptor.name;
         let end = connection.now + SILENCE;
-        let (mut now, mut flight) = (connection.now, connection.outstanding);
+        let mut now = connection.now;
+        let mut flight = connection.outstanding;
         let own = sender.requirements().own_timer;
         let mut timer = if own { Time::NEVER } else { now + Duration::from_secs(1) };
         let mut backoffs = 0;

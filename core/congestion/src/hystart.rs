@@ -50,7 +50,8 @@ impl Hystart {
     /// RFC 9406 section 4.2, for an ACK in slow start.
     pub fn on_ack(&mut self, ack: &Ack) -> HyStartReaction {
         if ack.round_start {
-            (self.last_round, self.this_round) = (self.this_round, Duration::MAX);
+            self.last_round = self.this_round;
+            self.this_round = Duration::MAX;
             self.samples = 0;
             if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;

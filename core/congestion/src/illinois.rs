@@ -132,7 +132,8 @@ impl Delays {
     fn end_round(&mut self) -> Option<(f64, f64)> {
         let (least, most) = self.range?;
         let mean = self.sum.checked_div(self.count)?;
-        (self.sum, self.count) = (0, 0);
+        self.sum = 0;
+        self.count = 0;
         Some((mean.saturating_sub(u128::from(least)) as f64, (most - least) as f64))
     }
 }
@@ -141,7 +142,8 @@ impl Illinois {
     fn end_round(&mut self) {
         let delays = self.delays.end_round();
         if self.cwnd < self.threshold {
-            (self.alpha, self.beta) = (1.0, self.beta_range.1);
+            self.alpha = 1.0;
+            self.beta = self.beta_range.1;
             return;
         }
         if let Some((mean, most)) = delays {
@@ -163,18 +165,21 @@ impl Illinois {
             if self.low_rounds < LOW_ROUNDS {
                 return self.alpha;
             }
-            (self.low_rounds, self.was_high) = (0, false);
+            self.low_rounds = 0;
+            self.was_high = false;
             return alpha_max;
         }
         self.was_high = true;
-        let (span, mean) = (most - low, mean - low);
+        let span = most - low;
+        let mean = mean - low;
         span * alpha_max / (span + mean * (alpha_max / alpha_min - 1.0))
     }
 
     /// Equation 3.
     fn beta_at(&self, mean: f64, most: f64) -> f64 {
         let (beta_min, beta_max) = self.beta_range;
-        let (low, high) = (most / 10.0, most * 0.8);
+        let low = most / 10.0;
+        let high = most * 0.8;
         if mean <= low {
             beta_min
         } else if mean >= high {
@@ -221,8 +226,10 @@ impl Controller for Illinois {
                     self.ssthresh = self.after_loss();
                 }
                 self.cwnd = 1.0;
-                (self.alpha, self.beta) = (1.0, self.beta_range.1);
-                (self.low_rounds, self.was_high) = (0, false);
+                self.alpha = 1.0;
+                self.beta = self.beta_range.1;
+                self.low_rounds = 0;
+                self.was_high = false;
                 self.delays = Delays { range: self.delays.range, ..Delays::default() };
             }
             CongestionEvent::SpuriousLosses(spurious) => {
@@ -308,7 +315,8 @@ mod tests {
             path.lose = |number| number % 20_000 == 19_999;
             path.utilisation(Time::from_secs_f64(60.0))
         };
-        let (illinois, reno) = (share("illinois"), share("reno"));
+        let illinois = share("illinois");
+        let reno = share("reno");
         assert!(illinois > 0.85 && reno < illinois - 0.2, "{illinois} beside {reno}");
     }
 }

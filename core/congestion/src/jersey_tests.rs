@@ -140,7 +140,8 @@ fn a_timeout_starts_anew_below_the_optimum() {
 fn arrival_times_are_immune_to_bunched_acks() {
     let optimum = |spec: &str| {
         let mut s = IdealPath::new(build(spec));
-        let (mut least, mut most) = (f64::MAX, 0.0_f64);
+        let mut least = f64::MAX;
+        let mut most = 0.0_f64;
         for n in 0..4000_u64 {
             s.gap = Duration::ZERO;
             let mut ack = s.ack(1, false);
@@ -150,7 +151,8 @@ fn arrival_times_are_immune_to_bunched_acks() {
             if n > 2000 {
                 s.controller.watch(&mut |name, x| {
                     if name == "bandwidth_bps" {
-                        (least, most) = (least.min(x), most.max(x));
+                        least = least.min(x);
+                        most = most.max(x);
                     }
                 });
             }
@@ -165,7 +167,8 @@ fn arrival_times_are_immune_to_bunched_acks() {
 
 #[test]
 fn without_receiver_stamps_new_jersey_is_jersey() {
-    let (a, b) = (steady("jersey"), steady("jersey(estimator=new-jersey)"));
+    let a = steady("jersey");
+    let b = steady("jersey(estimator=new-jersey)");
     assert_eq!(a.window().to_bits(), b.window().to_bits());
 }
 

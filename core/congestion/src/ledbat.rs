@@ -131,7 +131,8 @@ impl Ledbat {
 
     fn grow(&mut self, delivered: f64) {
         let gain = self.gain();
-        let (delay, target) = (self.delay(), self.target);
+        let delay = self.delay();
+        let target = self.target;
         let per_window = if delay <= target {
             gain
         } else {
@@ -304,7 +305,8 @@ mod tests {
     fn periodic_slowdown_takes_a_tenth_of_the_time() {
         let mut path = SimplePath::new(build("ledbat++"));
         path.run(Time::from_secs_f64(30.0));
-        (path.least_window, path.most_window) = (f64::INFINITY, 0.0);
+        path.least_window = f64::INFINITY;
+        path.most_window = 0.0;
         path.run(Time::from_secs_f64(90.0));
         assert_eq!(path.least_window, 2.0, "paused");
         assert!(path.most_window > 50.0, "{}", path.most_window);

@@ -37,7 +37,9 @@ impl PacketTrain {
             self.came.clear();
         }
         if self.came.len() < MAX_PACKETS {
-            let (sent, acked, bytes) = (outcome.sent, outcome.now, outcome.bytes);
+            let sent = outcome.sent;
+            let acked = outcome.now;
+            let bytes = outcome.bytes;
             self.came.push(Came { sent, acked, bytes });
         }
     }
@@ -49,7 +51,8 @@ impl PacketTrain {
 }
 
 fn rate_of(run: &[Came], enough: usize) -> Option<f64> {
-    let (first, last) = (run.first()?, run.last()?);
+    let first = run.first()?;
+    let last = run.last()?;
     let left = last.sent.since(first.sent);
     let took = last.acked.since(first.acked);
     // Packets acknowledged together with the first have no spacing.
@@ -69,7 +72,10 @@ mod tests {
         let mut flight = PacketTrain::default();
         for (seq, &(sent, now, bytes)) in packets.iter().enumerate() {
             let [sent, now] = [sent, now].map(|us| Time::ZERO + Duration::from_micros(us));
-            let (seq, lost, marked, radio) = (seq as u64, false, false, false);
+            let seq = seq as u64;
+            let lost = false;
+            let marked = false;
+            let radio = false;
             flight.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
         }
         flight.rate(3)

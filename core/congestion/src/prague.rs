@@ -269,7 +269,8 @@ mod tests {
             }
             s.window() - before
         };
-        let (short, long) = (grown(5), grown(25));
+        let short = grown(5);
+        let long = grown(25);
         assert!(short < 0.45 * long, "{short} {long}");
     }
 }

@@ -110,7 +110,8 @@ impl Rap {
     }
     fn begin_step(&mut self, now: Time) {
         self.step = now + self.period();
-        (self.sent, self.acked) = (0, false);
+        self.sent = 0;
+        self.acked = false;
     }
     fn set(&mut self, rate: f64) {
         self.rate = bounded(rate, MIN_RATE).min(MAX_RATE);

@@ -33,7 +33,8 @@ impl Ride {
         self.scenario.controller.on_ack(&ack);
     }
     fn outcome(&mut self, sent: Time, lost: bool, marked: bool) {
-        let (now, seq) = (self.scenario.now, self.seq);
+        let now = self.scenario.now;
+        let seq = self.seq;
         self.seq += 1;
         self.scenario.controller.on_packet_outcome(&PacketOutcome {
             now,

@@ -31,7 +31,8 @@ impl ReorderingWindow {
         let needed = (late * STEPS / rtt.max(1e-9)).ceil().clamp(1.0, STEPS);
         self.needed = self.needed.max(needed);
         if self.steps < needed {
-            (self.steps, self.events) = (needed, 0);
+            self.steps = needed;
+            self.events = 0;
         }
     }
     /// A loss event begins.
@@ -39,7 +40,8 @@ impl ReorderingWindow {
         self.events += 1;
         if self.events >= EVENTS && self.steps > 0.0 {
             self.steps = self.needed.max(1.0);
-            (self.needed, self.events) = (0.0, 0);
+            self.needed = 0.0;
+            self.events = 0;
         }
     }
 }

@@ -130,7 +130,8 @@ impl SimplePath {
 
     /// Packets delivered while running until `end`, as a share of the bottleneck's capacity.
     pub fn utilisation(&mut self, end: Time) -> f64 {
-        let (start, before) = (self.now, self.delivered);
+        let start = self.now;
+        let before = self.delivered;
         self.run(end);
         let bits = (self.delivered - before) as f64 * f64::from(PACKET) * 8.0;
         bits / (self.rate_bps * self.now.since(start).as_secs_f64())

@@ -151,7 +151,9 @@ impl MarkedShare {
         // Downwards the draft only decays.
         let towards = if share >= self.alpha { share } else { 0.0 };
         self.alpha = (self.alpha + gain * (towards - self.alpha)).clamp(0.0, 1.0);
-        (self.delivered, self.marked, self.updated) = (0, 0, now);
+        self.delivered = 0;
+        self.marked = 0;
+        self.updated = now;
     }
 }
 
@@ -272,7 +274,9 @@ impl Scream {
             1.0 - excess / 2.0 / long_rtt
         };
         self.window = bounded(self.window, MIN_WINDOW);
-        (self.lost, self.marked, self.reacted) = (false, false, Some(now));
+        self.lost = false;
+        self.marked = false;
+        self.reacted = Some(now);
     }
 
     /// After a long time without congestion the window may be far above the packets in flight.
@@ -325,7 +329,8 @@ impl Controller for Scream {
         self.marks.delivered = self.marks.delivered.saturating_add(ack.newly_delivered);
         self.marks.marked = self.marks.marked.saturating_add(marks);
         if marks > 0 {
-            (self.marked, self.congested) = (true, Some(ack.now));
+            self.marked = true;
+            self.congested = Some(ack.now);
         }
         if ack.round_start {
             self.target.on_round();
@@ -341,7 +346,8 @@ impl Controller for Scream {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::Losses(loss) => {
-                (self.lost, self.congested) = (true, Some(loss.now));
+                self.lost = true;
+                self.congested = Some(loss.now);
                 self.target.on_loss();
                 self.react(loss.now);
             }

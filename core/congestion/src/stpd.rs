@@ -276,7 +276,8 @@ impl Controller for Stpd {
             (ack.rtt - ack.estimate.min_rtt).as_nanos() as f64 * self.product as f64 / rtt as f64
         };
         if let Some(cwnd) = self.start.on_ack(self.cwnd, ack, self.buffered) {
-            (self.cwnd, self.previous_error) = (cwnd, None);
+            self.cwnd = cwnd;
+            self.previous_error = None;
             return;
         }
         let error = self.reference - self.buffered;

@@ -14,7 +14,8 @@ fn at_three_packets_the_gains_are_those_that_s0_prints() {
 fn kp_falls_and_kd_rises_with_the_product() {
     let supervisor = Supervisor::Table(fuzzy());
     for x in 1..400 {
-        let (a, b) = (supervisor.gains(x), supervisor.gains(x + 1));
+        let a = supervisor.gains(x);
+        let b = supervisor.gains(x + 1);
         assert!(b.kp < a.kp && b.kd >= a.kd, "{x}");
     }
     assert_eq!(supervisor.gains(240).kp, 0.0085 / 2.0);
@@ -134,7 +135,8 @@ fn one_flow_keeps_about_a_packet_queued() {
         path.queue_limit = room;
         path.run(Time::from_secs_f64(10.0));
         let dropped = path.dropped;
-        (path.least_window, path.most_waiting) = (f64::INFINITY, 0);
+        path.least_window = f64::INFINITY;
+        path.most_waiting = 0;
         let utilisation = path.utilisation(Time::from_secs_f64(30.0));
         assert!(utilisation > 0.99, "{room}: {utilisation}");
         assert!((9.5..11.0).contains(&path.least_window), "{room}: {}", path.least_window);

@@ -299,7 +299,8 @@ impl Tfwc {
     /// A small window as TCP's that begins now, with the RTT estimate and the timer's back-off so far.
     fn small_window(&self, now: Time) -> SmallWindow {
         let clock = &self.clock;
-        let (timed, factor) = (clock.timed(), clock.backed_off());
+        let timed = clock.timed();
+        let factor = clock.backed_off();
         SmallWindow::new(self.cwnd, now, timed, factor, clock.kind_of_t0())
     }
 

@@ -280,7 +280,8 @@ fn window_doubles_before_the_first_loss_and_creeps_after() {
     assert_eq!(windows, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
     // The last loss is 3900; the open interval counts from the hundredth packet after it.
     line.until(4005);
-    let (from, before) = (line.now, line.t.equation_window);
+    let from = line.now;
+    let before = line.t.equation_window;
     while line.now < from + line.rtt.saturating_mul(10) {
         line.step();
     }
@@ -376,7 +377,8 @@ fn rate_mode_is_entered_and_left_at_the_threshold() {
         [("tfwc(rate-mode=on)", 2.0), ("tfwc(rate-mode=on,rate-threshold=2.5)", 2.5)]
     {
         let mut line = Line::new(spec, |n| n > 0 && n < 400 && n % 10 == 0);
-        let (mut in_mode, mut turns) = (false, 0);
+        let mut in_mode = false;
+        let mut turns = 0;
         while line.least_unacked < 500 {
             line.step();
             let send_limits = line.t.send_limits();
@@ -446,7 +448,8 @@ fn a_small_window_as_tcps_backs_off_and_goes_on() {
         }
         line.next - then
     };
-    let (tcp, none) = (sent("tfwc(rate-mode=tcp)"), sent("tfwc(rate-mode=off)"));
+    let tcp = sent("tfwc(rate-mode=tcp)");
+    let none = sent("tfwc(rate-mode=off)");
     assert!(tcp > 20 && tcp * 3 < none, "{tcp}, and {none} without");
 }
 
@@ -456,7 +459,8 @@ fn silent_small_window_has_a_time_to_continue() {
     let mut t = tfwc("tfwc(rate-mode=tcp)");
     t.cwnd = 2.0;
     t.small = Some(t.small_window(Time::ZERO));
-    let (sent, now) = (Time::from_secs_f64(1.0), Time::from_secs_f64(1.5));
+    let sent = Time::from_secs_f64(1.0);
+    let now = Time::from_secs_f64(1.5);
     t.on_packet_outcome(&PacketOutcome {
         now,
         seq: 0,

@@ -305,7 +305,8 @@ impl Controller for Vegas {
             CongestionEvent::SpuriousLosses(spurious) => {
                 let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
                 if let Some((cwnd, ssthresh)) = undone {
-                    (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+                    self.cwnd = cwnd;
+                    self.ssthresh = ssthresh;
                     self.changed = self.changed_before;
                 }
             }
@@ -348,7 +349,8 @@ mod tests {
         for (limit, window, dropped) in [(14, 10.5, 0), (4, 11.82, 3)] {
             let mut path = n1(limit);
             path.run(Time::from_secs_f64(10.0));
-            (path.least_window, path.most_window) = (f64::INFINITY, 0.0);
+            path.least_window = f64::INFINITY;
+            path.most_window = 0.0;
             assert!(path.utilisation(Time::from_secs_f64(30.0)) > 0.9999);
             assert_eq!(path.least_window, path.most_window, "steady");
             assert!((path.window() - window).abs() < 0.005, "limit {limit}: {}", path.window());

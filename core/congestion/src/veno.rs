@@ -123,7 +123,9 @@ impl Veno {
             if self.random() { (cwnd / 5).saturating_mul(4) + cwnd % 5 * 4 / 5 } else { cwnd / 2 };
         self.window.ssthresh = cut.max(2) as f64;
         if self.reset_base {
-            (self.base_us, self.rtt_us, self.samples) = (u64::MAX, u64::MAX, 0);
+            self.base_us = u64::MAX;
+            self.rtt_us = u64::MAX;
+            self.samples = 0;
         }
         cut.max(2)
     }
@@ -263,7 +265,8 @@ mod tests {
             path.delay = Duration::from_micros(41_445);
             path.queue_limit = limit - 1;
             path.run(Time::from_secs_f64(10.0));
-            (path.least_window, path.most_window) = (f64::INFINITY, 0.0);
+            path.least_window = f64::INFINITY;
+            path.most_window = 0.0;
             path.run(Time::from_secs_f64(30.0));
             assert_eq!((path.least_window, path.most_window), (least, most), "limit {limit}");
         }

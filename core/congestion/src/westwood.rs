@@ -128,7 +128,8 @@ impl BandwidthEstimator {
             interval = (interval - idle as f64 * tau / 2.0).max(1e-9);
         }
         self.sample(self.waiting as f64 / interval, interval);
-        (self.last, self.waiting) = (Some(now), 0);
+        self.last = Some(now);
+        self.waiting = 0;
     }
 
     fn sample(&mut self, sample: f64, interval: f64) {

@@ -133,7 +133,8 @@ impl WestwoodPlus {
             // ns-3: B = 0.9 B + 0.1 (b + b')/2.
             self.estimate = 0.9 * self.estimate + 0.1 * (sample + self.last_sample) / 2.0;
         } else if self.fast == 0.0 && self.estimate == 0.0 {
-            (self.fast, self.estimate) = (sample, sample);
+            self.fast = sample;
+            self.estimate = sample;
         } else {
             self.fast = self.whole((7.0 * self.fast + sample) / 8.0);
             self.estimate = self.whole((7.0 * self.estimate + self.fast) / 8.0);
@@ -162,7 +163,8 @@ impl Controller for WestwoodPlus {
                 if passed > rtt.max(MIN_SAMPLE_INTERVAL) {
                     let milliseconds = passed.as_secs_f64() * 1e3;
                     self.sample(self.whole(milliseconds).max(1.0));
-                    (self.acked, self.since) = (0, Some(ack.now));
+                    self.acked = 0;
+                    self.since = Some(ack.now);
                 }
                 self.acked = self.acked.saturating_add(self.counter.count(ack));
             }
@@ -179,9 +181,11 @@ impl Controller for WestwoodPlus {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::RecoveryStart(recovery) => {
-                let (cwnd, ssthresh) = (self.window.cwnd as f64, self.window.ssthresh);
+                let cwnd = self.window.cwnd as f64;
+                let ssthresh = self.window.ssthresh;
                 self.before.on_recovery(recovery, cwnd, ssthresh);
-                let (half, carried) = (self.half(), self.carried());
+                let half = self.half();
+                let carried = self.carried();
                 let (ssthresh, cwnd) = match self.cut {
                     Cut::Linux => (half, half),
                     Cut::Ns2 => (half, carried),
@@ -222,7 +226,8 @@ impl Controller for WestwoodPlus {
                 self.window.set(1);
             }
             CongestionEvent::SpuriousLosses(spurious) => {
-                let (cwnd, ssthresh) = (self.window.cwnd as f64, self.window.ssthresh);
+                let cwnd = self.window.cwnd as f64;
+                let ssthresh = self.window.ssthresh;
                 if let Some((cwnd, ssthresh)) = self.before.undo(spurious, cwnd, ssthresh) {
                     self.window.set(cwnd as u64);
                     self.window.ssthresh = ssthresh;

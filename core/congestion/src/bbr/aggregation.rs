@@ -23,7 +23,8 @@ pub struct Aggregation {
 impl Aggregation {
     /// The sender was idle: a new epoch begins.
     pub fn restart(&mut self, now: Time) {
-        (self.began, self.acked) = (Some(now), 0);
+        self.began = Some(now);
+        self.acked = 0;
     }
 
     pub fn on_ack(&mut self, now: Time, round_start: bool, acked: u64, bandwidth: f64, cwnd: f64) {

@@ -27,7 +27,8 @@ impl WindowedMax {
             return;
         }
         if value >= self.best[1].1 {
-            (self.best[1], self.best[2]) = (new, new);
+            self.best[1] = new;
+            self.best[2] = new;
         } else if value >= self.best[2].1 {
             self.best[2] = new;
         }
@@ -39,7 +40,8 @@ impl WindowedMax {
             }
         } else if self.best[1].0 == self.best[0].0 && round - self.best[1].0 > self.window / 4 {
             // There is no second best after a quarter of the window: use this value.
-            (self.best[1], self.best[2]) = (new, new);
+            self.best[1] = new;
+            self.best[2] = new;
         } else if self.best[2].0 == self.best[1].0 && round - self.best[2].0 > self.window / 2 {
             self.best[2] = new;
         }

@@ -96,7 +96,8 @@ impl Bbr {
             && !ack.rate.is_some_and(|r| self.app_limited(&r))
         {
             if self.bandwidth.get() >= self.full.bandwidth * FULL_BANDWIDTH {
-                (self.full.bandwidth, self.full.rounds) = (self.bandwidth.get(), 0);
+                self.full.bandwidth = self.bandwidth.get();
+                self.full.rounds = 0;
             } else {
                 self.full.rounds += 1;
                 self.full.reached = self.full.rounds >= FULL_BANDWIDTH_ROUNDS;
@@ -116,12 +117,14 @@ impl Bbr {
     pub(super) fn update_min_rtt(&mut self, ack: &Ack) {
         let expired = self.min_rtt_at.is_some_and(|at| ack.now > at + MIN_RTT_WINDOW);
         if ack.rtt <= self.min_rtt || expired {
-            (self.min_rtt, self.min_rtt_at) = (ack.rtt, Some(ack.now));
+            self.min_rtt = ack.rtt;
+            self.min_rtt_at = Some(ack.now);
         }
         if expired && !self.idle_restart && self.state != BbrState::ProbeRtt {
             self.state = BbrState::ProbeRtt;
             self.save_cwnd();
-            (self.probe.until, self.probe.round_done) = (None, false);
+            self.probe.until = None;
+            self.probe.round_done = false;
             self.probe.low = Some((self.rounds.delivered, 0));
         }
         if self.state == BbrState::ProbeRtt {

@@ -50,7 +50,9 @@ impl PolicerDetector {
     }
 
     fn begin_stretch(&mut self, seen: &PolicerSample) {
-        (self.began, self.delivered, self.lost) = (seen.now, seen.delivered, seen.lost);
+        self.began = seen.now;
+        self.delivered = seen.delivered;
+        self.lost = seen.lost;
         self.rounds = 0;
     }
 

@@ -53,7 +53,8 @@ impl Bbr3 {
 
     fn start_refill(&mut self) {
         self.reset_short_term();
-        (self.cycle.up_rounds, self.cycle.up_acked) = (0, 0.0);
+        self.cycle.up_rounds = 0;
+        self.cycle.up_acked = 0.0;
         self.cycle.precautionary = false;
         self.cycle.phase = AckPhase::Refilling;
         self.start_round();

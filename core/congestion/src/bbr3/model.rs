@@ -105,7 +105,9 @@ pub struct FullPipe {
 impl FullPipe {
     /// Restarts the search, from this delivery rate on.
     pub fn restart(&mut self, rate: f64) {
-        (self.rate, self.rounds, self.now) = (rate, 0, false);
+        self.rate = rate;
+        self.rounds = 0;
+        self.now = false;
     }
 
     pub fn check(&mut self, s: &AckSample, round_start: bool) {
@@ -162,7 +164,9 @@ impl MinRtt {
     }
 
     pub fn begin_probe(&mut self, delivered: u64) {
-        (self.done_at, self.round_done, self.low) = (None, false, Some((delivered, delivered)));
+        self.done_at = None;
+        self.round_done = false;
+        self.low = Some((delivered, delivered));
     }
 
     /// Sending is restricted until this much has been delivered.
@@ -207,7 +211,8 @@ impl Bbr3 {
 
     /// Once per round with a loss: reduces the bounds to the delivered values, but at most by the factor 0.7.
     fn lower_short_term(&mut self) {
-        let (bandwidth, in_flight) = (&mut self.bandwidth, &mut self.in_flight);
+        let bandwidth = &mut self.bandwidth;
+        let in_flight = &mut self.in_flight;
         if bandwidth.short_term.is_infinite() {
             bandwidth.short_term = bandwidth.max();
         }
@@ -219,12 +224,14 @@ impl Bbr3 {
     }
 
     pub(super) fn reset_short_term(&mut self) {
-        (self.bandwidth.short_term, self.in_flight.short_term) = (f64::INFINITY, f64::INFINITY);
+        self.bandwidth.short_term = f64::INFINITY;
+        self.in_flight.short_term = f64::INFINITY;
     }
 
     pub(super) fn reset_congestion(&mut self) {
         self.losses.any = false;
-        (self.bandwidth.latest, self.in_flight.latest) = (0.0, 0.0);
+        self.bandwidth.latest = 0.0;
+        self.in_flight.latest = 0.0;
     }
 
     pub(super) fn start_round(&mut self) {
@@ -234,8 +241,11 @@ impl Bbr3 {
     /// The end of a round of losses: the next begins with this sample.
     pub(super) fn advance_latest(&mut self, s: &AckSample) {
         if self.losses.start {
-            (self.bandwidth.latest, self.in_flight.latest) = (s.rate, s.delivered);
-            (self.losses.any, self.losses.events, self.losses.segments) = (false, 0, 0);
+            self.bandwidth.latest = s.rate;
+            self.in_flight.latest = s.delivered;
+            self.losses.any = false;
+            self.losses.events = 0;
+            self.losses.segments = 0;
         }
     }
 

@@ -33,12 +33,14 @@ fn shallow_buffer_bounds_bytes_in_flight() {
         let mut path = SimplePath::new(build(name));
         path.queue_limit = 5;
         path.run(seconds(5.0));
-        let (dropped, delivered) = (path.dropped, path.delivered);
+        let dropped = path.dropped;
+        let delivered = path.delivered;
         let used = path.utilisation(seconds(35.0));
         assert!(used > 0.85, "{name} {used}");
         (path.dropped - dropped) as f64 / (path.delivered - delivered) as f64
     };
-    let (three, one) = (lost("bbr3"), lost("bbr"));
+    let three = lost("bbr3");
+    let one = lost("bbr");
     assert!(three < 0.02, "{three} beside {one}");
 }
 
@@ -73,7 +75,8 @@ fn a_rate_that_falls_is_followed() {
     path.run(seconds(10.0));
     path.rate_bps = 2e6;
     path.run(seconds(20.0));
-    let (dropped, delivered) = (path.dropped, path.delivered);
+    let dropped = path.dropped;
+    let delivered = path.delivered;
     let used = path.utilisation(seconds(40.0));
     assert!(used > 0.9, "{used}");
     let lost = (path.dropped - dropped) as f64 / (path.delivered - delivered) as f64;

@@ -91,7 +91,8 @@ impl FuzzedConnection {
         }
     }
     pub fn restart(&self, now: Time, flight: u64, backoffs: u32) -> SlowStartRestart {
-        let (min_rtt, srtt) = (self.min_rtt, self.srtt());
+        let min_rtt = self.min_rtt;
+        let srtt = self.srtt();
         SlowStartRestart { now, flight, timeout: true, backoffs, min_rtt, srtt }
     }
     fn take_rtt(&mut self, rtt: u64) -> Duration {
@@ -165,7 +166,8 @@ impl FuzzedConnection {
                     self.send(sender, false, false);
                 }
                 if let Some(sent) = self.fateless.pop_front() {
-                    let (seq, bytes) = (self.resolved, self.bytes);
+                    let seq = self.resolved;
+                    let bytes = self.bytes;
                     self.resolved += 1;
                     let marked = *marked && !lost;
                     sender.on_packet_outcome(&PacketOutcome {

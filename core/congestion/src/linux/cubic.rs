@@ -102,7 +102,8 @@ impl Curve {
             return;
         }
         if self.epoch.is_none() || self.last_tick != Some(tick) {
-            (self.last_window, self.last_tick) = (cwnd, Some(tick));
+            self.last_window = cwnd;
+            self.last_tick = Some(tick);
             self.cubic(options.cube_scale, tick, cwnd, acked);
         }
         let per = cwnd * options.reno_scale() / 8;
@@ -118,7 +119,8 @@ impl Curve {
 
     fn cubic(&mut self, cube_scale: u64, tick: u64, cwnd: u64, acked: u64) {
         let epoch = *self.epoch.get_or_insert_with(|| {
-            (self.acked, self.reno) = (acked, cwnd);
+            self.acked = acked;
+            self.reno = cwnd;
             self.origin = self.last_max.max(cwnd);
             let below = (self.origin - cwnd) as f64;
             self.k = math::cbrt(below * (1u64 << 40) as f64 / cube_scale as f64) as u64;
@@ -169,9 +171,11 @@ impl LinuxCubic {
         let now = ack.now.as_nanos() / 1000;
         let s = &mut self.start;
         if self.acked > s.round_end {
-            (s.round_began, s.last_ack) = (now, now);
+            s.round_began = now;
+            s.last_ack = now;
             s.round_end = self.acked + ack.flight;
-            (s.smallest, s.samples) = (u64::MAX, 0);
+            s.smallest = u64::MAX;
+            s.samples = 0;
         }
         if self.window.cwnd < LOW_WINDOW {
             return;

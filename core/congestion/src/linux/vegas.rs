@@ -50,7 +50,8 @@ impl LinuxVegas {
             self.window.reno(delivered);
             return;
         }
-        let (cwnd, base) = (u128::from(self.window.cwnd), u128::from(self.base));
+        let cwnd = u128::from(self.window.cwnd);
+        let base = u128::from(self.base);
         let rtt = u128::from(self.smallest);
         let target = (cwnd * base / rtt) as u64;
         self.backlog = (cwnd * (rtt - base) / base) as u64;
@@ -77,7 +78,8 @@ impl LinuxVegas {
 
     fn begin_round(&mut self, flight: u64) {
         self.round_end = self.acked + flight;
-        (self.samples, self.smallest) = (0, u64::MAX);
+        self.samples = 0;
+        self.smallest = u64::MAX;
     }
 }
 
@@ -86,7 +88,8 @@ impl Controller for LinuxVegas {
         self.acked += ack.cumulative.newly_acked;
         if ack.newly_delivered > 0 {
             let rtt = micros(ack.rtt) + 1;
-            (self.base, self.smallest) = (self.base.min(rtt), self.smallest.min(rtt));
+            self.base = self.base.min(rtt);
+            self.smallest = self.smallest.min(rtt);
             self.samples += 1;
         }
         if ack.cumulative.newly_acked == 0 || ack.in_recovery || ack.marks > 0 {
@@ -141,7 +144,8 @@ mod tests {
     fn a_queue_does_not_take_a_window_below_two() {
         for cwnd in 0..3 {
             let mut window = LinuxWindow::new(&Environment::default());
-            (window.cwnd, window.ssthresh) = (cwnd, 0);
+            window.cwnd = cwnd;
+            window.ssthresh = 0;
             let marks = VegasThresholds { alpha: 0, beta: 0, gamma: 0 };
             let mut vegas = LinuxVegas {
                 window,

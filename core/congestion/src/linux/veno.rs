@@ -63,7 +63,8 @@ impl Controller for LinuxVeno {
     fn on_ack(&mut self, ack: &Ack) {
         if ack.newly_delivered > 0 {
             let rtt = micros(ack.rtt) + 1;
-            (self.base, self.smallest) = (self.base.min(rtt), self.smallest.min(rtt));
+            self.base = self.base.min(rtt);
+            self.smallest = self.smallest.min(rtt);
             self.samples += 1;
         }
         if self.window.admits(ack) {
@@ -81,7 +82,8 @@ impl Controller for LinuxVeno {
             WindowEffect::Reduced | WindowEffect::Open => {
                 // The ACK that ends the recovery raises the window afterwards. Without a sample, the whole window
                 // counts as queued.
-                (self.measuring, self.smallest) = (true, u64::MAX);
+                self.measuring = true;
+                self.smallest = u64::MAX;
                 let acked = self.window.take_pending();
                 if acked > 0 {
                     self.grow(acked);

@@ -47,7 +47,8 @@ impl LinuxWestwood {
     fn sample(&mut self, interval: u64) {
         let sample = self.bytes / interval;
         if self.fast == 0 && self.estimate == 0 {
-            (self.fast, self.estimate) = (sample, sample);
+            self.fast = sample;
+            self.estimate = sample;
         } else {
             self.fast = (7 * self.fast + sample) >> 3;
             self.estimate = (7 * self.estimate + self.fast) >> 3;
@@ -84,7 +85,8 @@ impl Controller for LinuxWestwood {
         let interval = now - began;
         if self.rtt > 0 && interval > self.rtt.max(MIN_INTERVAL) {
             self.sample(interval);
-            (self.bytes, self.began) = (0, Some(now));
+            self.bytes = 0;
+            self.began = Some(now);
         }
         self.bytes += self.count(ack);
         self.min_rtt =

@@ -135,7 +135,8 @@ impl LinuxWindow {
                 self.before = Some((self.cwnd, self.ssthresh));
                 self.ssthresh = ssthresh(self);
                 self.cwnd = self.ssthresh;
-                (self.count, self.recovering) = (0, true);
+                self.count = 0;
+                self.recovering = true;
                 WindowEffect::Recovery
             }
             CongestionEvent::RecoveryEnd(_) => {
@@ -151,12 +152,15 @@ impl LinuxWindow {
                     self.before = Some((self.cwnd, self.ssthresh));
                     self.ssthresh = ssthresh(self);
                 }
-                (self.cwnd, self.count, self.recovering) = (1, 0, false);
+                self.cwnd = 1;
+                self.count = 0;
+                self.recovering = false;
                 WindowEffect::Loss(anew)
             }
             CongestionEvent::SpuriousLosses(spurious) if spurious.undo => {
                 if let Some((cwnd, ssthresh)) = self.before.take() {
-                    (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
+                    self.cwnd = self.cwnd.max(cwnd);
+                    self.ssthresh = self.ssthresh.max(ssthresh);
                 }
                 WindowEffect::None
             }

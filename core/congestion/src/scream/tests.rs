@@ -23,7 +23,8 @@ fn acknowledge(s: &mut IdealPath, queue: Duration, marks: u32) {
 
 fn scenario(spec: &str, rtt_ms: u64) -> IdealPath {
     let mut s = IdealPath::new(build(spec));
-    (s.rtt, s.min_rtt) = (Duration::from_millis(rtt_ms), Duration::from_millis(rtt_ms));
+    s.rtt = Duration::from_millis(rtt_ms);
+    s.min_rtt = Duration::from_millis(rtt_ms);
     s
 }
 
@@ -58,7 +59,8 @@ fn growth_per_rtt_is_a_packet_and_two_percent() {
     while rate(&s) < 20e6 {
         acknowledge(&mut s, Duration::ZERO, 0);
     }
-    let (before, began) = (rate(&s), s.now);
+    let before = rate(&s);
+    let began = s.now;
     while s.now.since(began) < Duration::from_secs(1) {
         acknowledge(&mut s, Duration::ZERO, 0);
     }

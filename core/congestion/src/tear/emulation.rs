@@ -363,7 +363,8 @@ impl TcpEmulation {
         if matches!(self.state, EmulationState::SlowStartReady | EmulationState::Timeout) {
             return; // Something else was lost.
         }
-        (self.growth, self.ssthresh) = (undo.growth, undo.ssthresh);
+        self.growth = undo.growth;
+        self.ssthresh = undo.ssthresh;
         self.cwnd = self.cwnd.max(undo.cwnd);
         if self.state != EmulationState::Gap {
             self.state = match self.growth {

@@ -51,7 +51,9 @@ impl PathDelay {
         let now = a.now.as_secs_f64();
         let way = (i128::from(a.now.as_nanos()) - i128::from(a.sent.as_nanos())) as f64 * 1e-9;
         if !self.begun {
-            (self.begun, self.slot_since, self.half_since) = (true, now, now);
+            self.begun = true;
+            self.slot_since = now;
+            self.half_since = now;
         } else if now > self.last {
             self.between.take(now - self.last);
         }
@@ -77,7 +79,8 @@ impl PathDelay {
             let both = self.past.map_or(least, |x| x.min(least));
             self.queued = (both - self.base.least().unwrap_or(both)).max(0.0);
             self.past = Some(least);
-            (self.few, self.half_since) = (0, now);
+            self.few = 0;
+            self.half_since = now;
         }
     }
     fn least_rtt(&self) -> f64 {

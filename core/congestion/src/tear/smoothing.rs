@@ -84,7 +84,9 @@ impl EpochHistory {
             self.lengths[0] = self.rounds;
             self.filled = (self.filled + 1).min(self.closed.len());
         }
-        (self.windows, self.seconds, self.rounds) = (0.0, 0.0, 0);
+        self.windows = 0.0;
+        self.seconds = 0.0;
+        self.rounds = 0;
     }
 
     fn open(&self) -> Option<f64> {
@@ -103,7 +105,8 @@ impl EpochHistory {
 
     /// The mean of samples (weight factor, packets per second), newest first.
     fn mean(&self, samples: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-        let (mut sum, mut weight) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut weight = 0.0;
         for (w, (factor, x)) in self.weights.iter().zip(samples) {
             sum += w * factor * x;
             weight += w * factor;

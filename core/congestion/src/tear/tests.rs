@@ -164,8 +164,10 @@ proptest! {
     #[test]
     fn arbitrary_input_breaks_neither_sender_nor_receiver(events in events()) {
         for spec in SPECS {
-            let (mut receiver, mut sender) = (receiver(spec), sender(spec));
-            let (mut now, mut next) = (Time::ZERO, 0_u64);
+            let mut receiver = receiver(spec);
+            let mut sender = sender(spec);
+            let mut now = Time::ZERO;
+            let mut next = 0_u64;
             let mut top = 0;
             for (gap, event) in &events {
                 now += Duration::from_nanos(*gap);

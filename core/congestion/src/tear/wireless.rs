@@ -177,7 +177,8 @@ impl Hysteresis {
         }
         if delay > r2 && !self.down {
             self.down = true;
-            (self.before, self.arrivals) = (delay, self.now);
+            self.before = delay;
+            self.arrivals = self.now;
         } else if delay < r1 && self.down {
             self.down = false;
             if let Thresholds::Adaptive(path) = &mut self.thresholds {
@@ -190,7 +191,8 @@ impl Hysteresis {
             let long = STANDS * sender_state.srtt;
             self.stands = long > 0.0 && arrival.now.since(since).as_secs_f64() > long;
         } else {
-            (self.stands_since, self.stands) = (None, false);
+            self.stands_since = None;
+            self.stands = false;
         }
         if self.is_adaptive() {
             self.count(arrival);
@@ -259,7 +261,8 @@ impl Hysteresis {
             self.down = false;
             return (self.arrivals * rtt).clamp(1.0, cwnd.max(1.0));
         }
-        (self.before, self.arrivals) = (delay, self.now.min(self.arrivals / 2.0));
+        self.before = delay;
+        self.arrivals = self.now.min(self.arrivals / 2.0);
         (cwnd / 2.0).max(1.0)
     }
 }

@@ -75,7 +75,8 @@ impl LossHistory {
             return None;
         }
         let open = self.open(top);
-        let (mut sum, mut weight) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut weight = 0.0;
         for (i, w) in self.closed.iter().zip(&self.weights) {
             sum += w * i.discount * i.packets;
             weight += w * i.discount;
@@ -91,7 +92,8 @@ impl LossHistory {
             // are over equally many (section 5.4); ns-2 adds it to them.
             older.next_back();
         }
-        let (mut sum, mut weight) = (self.weights[0] * open, self.weights[0]);
+        let mut sum = self.weights[0] * open;
+        let mut weight = self.weights[0];
         for (i, w) in older.zip(&self.weights[1..]) {
             sum += w * i.discount * self.discount * i.packets;
             weight += w * i.discount * self.discount;

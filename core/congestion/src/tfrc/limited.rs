@@ -29,7 +29,8 @@ impl Limited {
         let end = begin.map_or(end, |b| b.max(end));
         let inside = |t: Option<Time>| t.is_some_and(|t| Some(t) > begin && t <= end);
         let limited = !inside(self.first) && !inside(self.second);
-        (self.end, self.came) = (Some(end), Some(now));
+        self.end = Some(end);
+        self.came = Some(now);
         if self.first.is_none_or(|f| f <= end) && self.second.is_some_and(|s| s > end) {
             self.first = self.second;
         }

@@ -26,13 +26,15 @@ pub(super) struct LossGap {
 impl LossGap {
     /// Time at which packet `seq` would have arrived, on a line between its neighbours (section 5.2).
     pub fn time(&self, seq: u64) -> f64 {
-        let (a, b) = (self.before, self.after);
+        let a = self.before;
+        let b = self.after;
         let share = seq.saturating_sub(a.0) as f64 / b.0.saturating_sub(a.0).max(1) as f64;
         a.1 + (b.1 - a.1) * share
     }
     /// The first missing number with a time later than `t`.
     pub fn first_after(&self, t: f64) -> Option<u64> {
-        let (a, b) = (self.before, self.after);
+        let a = self.before;
+        let b = self.after;
         let each = (b.1 - a.1) / b.0.saturating_sub(a.0).max(1) as f64;
         if self.time(self.from) > t {
             return Some(self.from);
@@ -45,7 +47,8 @@ impl LossGap {
     }
     /// Missing numbers from one loss event to the next if an event lasts `rtt` seconds.
     pub fn stride(&self, rtt: f64) -> u64 {
-        let (a, b) = (self.before, self.after);
+        let a = self.before;
+        let b = self.after;
         let each = (b.1 - a.1) / b.0.saturating_sub(a.0).max(1) as f64;
         ((rtt / each) as u64).saturating_add(1)
     }
@@ -64,7 +67,8 @@ pub(super) struct Detector {
 
 impl Detector {
     pub fn new(reorder: u32) -> Detector {
-        let (gaps, lost) = (VecDeque::new(), VecDeque::new());
+        let gaps = VecDeque::new();
+        let lost = VecDeque::new();
         Detector { reorder: reorder.max(1), top: None, gaps, lost }
     }
     /// The highest number received.
@@ -99,7 +103,9 @@ impl Detector {
         }
         if seq > top.0 {
             if seq - top.0 > 1 {
-                let (from, before, after) = (top.0 + 1, top, (seq, at.max(top.1)));
+                let from = top.0 + 1;
+                let before = top;
+                let after = (seq, at.max(top.1));
                 self.gaps.push_back(LossGap { from, to: seq, before, after, later: 1 });
             }
             self.top = Some((seq, at.max(top.1)));

@@ -67,7 +67,9 @@ proptest! {
         window in prop_oneof![Just(0.0), 0.0f64..300.0],
     ) {
         let mut d = Detector::new(reorder);
-        let (mut base, mut seen, mut told) = (1_000_u64, Vec::new(), 0_u64);
+        let mut base = 1_000_u64;
+        let mut seen = Vec::new();
+        let mut told = 0_u64;
         for (i, (step, jump, far)) in steps.iter().enumerate() {
             let seq = if *jump && i % 37 == 0 { base.saturating_add(far / 64) } else { base + step };
             base = seq.max(base).saturating_sub(4);

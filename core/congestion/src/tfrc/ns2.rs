@@ -115,7 +115,8 @@ impl Ns2TfrcSender {
     fn sample(&mut self, sample: f64) {
         let ticks = ((sample / TICK + 0.5) as i64).clamp(1, 1 << 40);
         if self.ticks.srtt == 0 {
-            (self.ticks.srtt, self.ticks.rttvar) = (ticks << 3, ticks << 1);
+            self.ticks.srtt = ticks << 3;
+            self.ticks.rttvar = ticks << 1;
         } else {
             let off = ticks - (self.ticks.srtt >> 3);
             self.ticks.srtt = (self.ticks.srtt + off).max(1);
@@ -123,12 +124,14 @@ impl Ns2TfrcSender {
         }
         let rto = ((self.ticks.rttvar << 3) + self.ticks.srtt) >> 3;
         self.ticks.rto = (rto as f64 * TICK).max(self.options.min_rto);
-        let (q, root) = (self.options.q, sample.sqrt());
+        let q = self.options.q;
+        let root = sample.sqrt();
         if self.rtt > 0.0 {
             self.rtt = q * self.rtt + (1.0 - q) * sample;
             self.root_mean = q * self.root_mean + (1.0 - q) * root;
         } else {
-            (self.rtt, self.root_mean) = (sample, root);
+            self.rtt = sample;
+            self.root_mean = root;
         }
         self.rtt_now = sample;
     }
@@ -143,19 +146,25 @@ impl Ns2TfrcSender {
 
     /// Sets the rate in slow start, to be reached within a round trip.
     fn slow_start(&mut self, now: f64) {
-        let (s, rtt) = (self.options.packet, self.rtt);
+        let s = self.options.packet;
+        let rtt = self.rtt;
         let initial = self.options.initial_window() / rtt;
         let hold = self.slow_limit > 0.0 && self.slow_limit < initial && self.recently_limited(now);
         let target = if self.round <= 2 || hold {
             self.rate.max(initial)
         } else if self.slow_limit <= 0.0 {
-            (self.risen, self.rate, self.rise, self.changed) = (self.rate, s / rtt, 0.0, now);
+            self.risen = self.rate;
+            self.rate = s / rtt;
+            self.rise = 0.0;
+            self.changed = now;
             return;
         } else if self.rate < self.slow_limit && now - self.changed > rtt {
             (SLOW_START * self.rate).min(self.slow_limit).max(s / rtt)
         } else if self.rate > self.slow_limit {
             self.rate = self.slow_limit / 2.0;
-            (self.risen, self.rise, self.changed) = (self.rate, 0.0, now);
+            self.risen = self.rate;
+            self.rise = 0.0;
+            self.changed = now;
             return;
         } else {
             return;
@@ -199,7 +208,8 @@ impl Controller for Ns2TfrcSender {
         let now = a.now.as_secs_f64();
         self.round += 1;
         self.urgent = false;
-        (self.p, self.recv) = (a.feedback.number(0).min(1.0), a.feedback.number(1));
+        self.p = a.feedback.number(0).min(1.0);
+        self.recv = a.feedback.number(1);
         let known = self.round > 1 && self.recv > 0.0;
         self.slow_limit = if known { 2.0 * self.recv } else { 0.0 };
         self.limit = match self.options.conservative {

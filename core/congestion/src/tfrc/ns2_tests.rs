@@ -135,7 +135,8 @@ fn silence_halves_and_a_gap_once_begun_is_kept() {
     assert!(close(s.packets_per_second(), gap), "the new rate counts from the next packet on");
     s.send();
     assert!(s.packets_per_second() < gap);
-    let (before, set) = (s.sender.rate, s.now);
+    let before = s.sender.rate;
+    let set = s.now;
     s.now = s.sender.next_tick();
     // max(2R, 2s/X) with X at the arrival of the report.
     assert!(s.now.since(set) >= Duration::from_millis(199));
@@ -168,7 +169,8 @@ fn rates_are_bounded_whatever_is_reported() {
     let mut s = scenario("tfrc(preset=ns2)");
     let mut stream = narrows_base::RandomKey::from_seed(4).stream();
     for _ in 0..5000 {
-        let (a, b) = (stream.bits(), stream.bits());
+        let a = stream.bits();
+        let b = stream.bits();
         s.now += Duration::from_nanos(stream.bits() >> 40);
         s.sender.on_ack(&report(
             s.now,

@@ -87,7 +87,8 @@ impl TfrcReceiver {
     /// A loss event begins at time `t` with packet `seq`, detected at the arrival of `a`.
     fn begin(&mut self, seq: u64, t: f64, a: &Arrival) {
         if !self.options.ns2 {
-            let (history, event) = (self.history.clone(), self.event);
+            let history = self.history.clone();
+            let event = self.event;
             self.undo = Some(Undo { history, event, from: seq, missing: 0 });
             self.reordering.on_loss_event();
         }
@@ -162,7 +163,8 @@ impl TfrcReceiver {
         if undo.missing == 0
             && let Some(undo) = self.undo.take()
         {
-            (self.history, self.event) = (undo.history, undo.event);
+            self.history = undo.history;
+            self.event = undo.event;
             self.events = self.events.saturating_sub(1);
         }
     }
@@ -237,7 +239,9 @@ impl ReceiverSide for TfrcReceiver {
         };
         let rate = self.received.report(at, self.rtt);
         let news = if self.options.ns2 { self.lost as f64 } else { f64::from(self.events) };
-        (self.events, self.lost, self.reported) = (0, 0, top);
+        self.events = 0;
+        self.lost = 0;
+        self.reported = top;
         self.owed = self.rtt <= 0.0; // No timer yet: the next packet that tells R is reported.
         self.timer = if self.rtt > 0.0 { now + self.period() } else { Time::NEVER };
         Feedback::of(&[self.p, rate, news])

@@ -118,7 +118,8 @@ impl TfrcSender {
             }
             return;
         }
-        let (recv, recover) = (self.largest(), self.initial_rate());
+        let recv = self.largest();
+        let recover = self.initial_rate();
         let low = if self.p > 0.0 { recv < recover } else { self.rate < 2.0 * recover };
         if self.idle && low {
             return;
@@ -151,12 +152,14 @@ impl Controller for TfrcSender {
             return;
         }
         let sample = positive(a.rtt);
-        let (p, mut recv) = (a.feedback.number(0).min(1.0), a.feedback.number(1));
+        let p = a.feedback.number(0).min(1.0);
+        let mut recv = a.feedback.number(1);
         let news = a.feedback.number(2) > 0.0 || p > self.p;
         let root = crate::smooth(&mut self.root_mean, sample.sqrt(), 0.1);
         let echoed = Time::from_nanos(a.now.as_nanos().saturating_sub(a.rtt.as_nanos()));
         let limited = self.limited.report(a.now, echoed);
-        (self.p, self.recv) = (p, recv);
+        self.p = p;
+        self.recv = recv;
         let wait;
         if self.rtt <= 0.0 {
             self.rtt = sample;

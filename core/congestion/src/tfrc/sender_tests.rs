@@ -244,7 +244,8 @@ fn memory_and_rates_are_bounded_whatever_is_reported() {
         let mut s = scenario(text);
         let mut stream = narrows_base::RandomKey::from_seed(3).stream();
         for _ in 0..5000 {
-            let (a, b) = (stream.bits(), stream.bits());
+            let a = stream.bits();
+            let b = stream.bits();
             s.rtt = Duration::from_nanos(stream.bits() >> (stream.bits() % 64));
             s.now += Duration::from_nanos(stream.bits() >> 40);
             s.sender.on_ack(&report(

@@ -258,7 +258,8 @@ mod tests {
     fn the_later_style_spaces_by_the_square_root_and_faster() {
         let mut c = clock();
         (0..400).for_each(|_| c.sample(ms(100)));
-        let (s1, later) = (c.dispersion(0.1, RateStyle::S1), c.dispersion(0.1, RateStyle::Later));
+        let s1 = c.dispersion(0.1, RateStyle::S1);
+        let later = c.dispersion(0.1, RateStyle::Later);
         assert!((later / s1 - 0.8).abs() < 1e-6);
         // A longer sample spaces the next packet out by more than its share in the mean.
         c.sample(ms(400));

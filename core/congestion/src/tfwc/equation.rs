@@ -22,7 +22,8 @@ pub fn window(p: f64) -> f64 {
 /// The smallest `p` with a window below `cwnd`, on a grid of 10^-5 (Choi 2006, algorithm 1). The grid ends at windows
 /// of 387. Beyond, the exact root is used; otherwise a fast path would begin too slowly.
 pub fn rate_for(cwnd: f64) -> f64 {
-    let (mut low, mut high) = (MIN_LOSS_RATE, 1.0);
+    let mut low = MIN_LOSS_RATE;
+    let mut high = 1.0;
     // f rises with p. Halving 60 times leaves less than a float's precision.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);

@@ -257,7 +257,8 @@ mod tests {
             w.on_sent(at(1.3));
             w
         };
-        let (mut first, mut second) = (halved(), halved());
+        let mut first = halved();
+        let mut second = halved();
         first.on_loss(at(1.2), at(1.4), Duration::from_millis(400));
         assert_eq!((first.cwnd(), first.silent_until()), (1.0, Some(at(1.6))));
         second.on_loss(at(1.3), at(1.4), Duration::from_millis(400));
