@@ -32,7 +32,8 @@ fn server(count: usize, config: ConnectionConfig) -> Result<(), Box<dyn Error>> 
     options.limits.handshake_rate = u32::MAX;
     options.limits.handshake_rate_of_source = u32::MAX;
     let server = Endpoint::bind("127.0.0.1:0".parse()?, options)?;
-    let (before, begin) = (proc("statm", 1), Instant::now());
+    let before = proc("statm", 1);
+    let begin = Instant::now();
     let address = server.local_addr().to_string();
     let mut client =
         Command::new(std::env::current_exe()?).args([count.to_string(), address]).spawn()?;
@@ -51,7 +52,8 @@ fn server(count: usize, config: ConnectionConfig) -> Result<(), Box<dyn Error>> 
 fn client(count: usize, config: ConnectionConfig, address: &str) -> Result<(), Box<dyn Error>> {
     let client =
         Endpoint::bind("127.0.0.1:0".parse()?, Options::client(new_key()?, config.clone()))?;
-    let (before, address) = (proc("statm", 1), address.parse()?);
+    let before = proc("statm", 1);
+    let address = address.parse()?;
     let mut all = Vec::new();
     for _ in 0..count {
         let options = ConnectOptions::new(ServerKey::Any, config.clone());
@@ -68,7 +70,8 @@ fn measure(end: &str, pages_before: u64, count: usize) {
     // Idle connections release memory.
     sleep(Duration::from_secs(5));
     let ticks = || proc("stat", 13) + proc("stat", 14);
-    let (began, ticks_before) = (Instant::now(), ticks());
+    let began = Instant::now();
+    let ticks_before = ticks();
     sleep(IDLE);
     let cpu = (ticks() - ticks_before) as f64 / began.elapsed().as_secs_f64();
     // Resident memory is counted in pages of 4096 bytes, CPU time in hundredths of a second.

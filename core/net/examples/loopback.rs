@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let server = Endpoint::bind(address, Options::server(key, Clients::Any, config.clone()))?;
     let client = Endpoint::bind(address, Options::client(new_key()?, config.clone()))?;
     let each = megabytes * 1_000_000 / connections.max(1);
-    let (begin, cpu) = (Instant::now(), cpu_seconds());
+    let begin = Instant::now();
+    let cpu = cpu_seconds();
     let total: usize = std::thread::scope(|scope| {
         let receivers: Vec<_> = (0..connections)
             .map(|_| {
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                     block_on(async {
                         let connection = server.accept().await?;
                         let mut stream = connection.accept_uni().await?;
-                        let (mut buffer, mut got) = (vec![0; 256 << 10], 0);
+                        let mut buffer = vec![0; 256 << 10];
+                        let mut got = 0;
                         loop {
                             match stream.receive(&mut buffer).await? {
                                 0 => return Ok::<usize, narrows_net::Error>(got),
@@ -44,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             .collect();
         for _ in 0..connections {
             let options = ConnectOptions::new(ServerKey::Is(public), config.clone());
-            let (client, to) = (&client, server.local_addr());
+            let client = &client;
+            let to = server.local_addr();
             scope.spawn(move || {
                 block_on(async {
                     let connection = client.connect(to, options).await?;
@@ -65,7 +68,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         receivers.into_iter().map(|r| r.join().map_or(0, |got| got.unwrap_or(0))).sum()
     });
-    let (seconds, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    let seconds = begin.elapsed().as_secs_f64();
+    let cpu = cpu_seconds() - cpu;
     let gigabytes = total as f64 / 1e9;
     println!(
         "{spec}: {gigabytes:.3} GB in {seconds:.2} s: {:.2} Gbit/s, {:.2} CPU s/GB",

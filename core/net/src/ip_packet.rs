@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_mark_leaves_the_rest_as_it_is() {
-        let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let a = [10, 0, 0, 1].into();
+        let b = [10, 0, 0, 2].into();
         let before = build(a, b, UDP, &[0, 9, 0, 22, 0, 0]).unwrap();
         let mut marked = before.clone();
         mark(&mut marked);
@@ -221,12 +222,15 @@ mod tests {
 
     #[test]
     fn ports_are_read_of_first_fragments_only() {
-        let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let a = [10, 0, 0, 1].into();
+        let b = [10, 0, 0, 2].into();
         let mut bytes = build(a, b, TCP, &[0, 9, 0, 22, 0, 0]).unwrap();
         assert_eq!(IpPacket::read(&bytes).unwrap().port, 22);
-        (bytes[6], bytes[7]) = (0x20, 0);
+        bytes[6] = 0x20;
+        bytes[7] = 0;
         assert_eq!(IpPacket::read(&bytes).unwrap().port, 22, "the first of several");
-        (bytes[6], bytes[7]) = (0x20, 1);
+        bytes[6] = 0x20;
+        bytes[7] = 1;
         let later = IpPacket::read(&bytes).unwrap();
         assert!(later.port == 0 && later.is_later_fragment && later.may_be_split);
         let unreachable = build(a, b, ICMP, &[3, 4, 0, 0]).unwrap();

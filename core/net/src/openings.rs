@@ -60,7 +60,8 @@ impl Openings {
             let Some(place) = gives_way(holders, &client) else { break };
             given_up.extend(state.held.remove(&place));
         }
-        let (place, mark) = (state.next, Arc::<Mutex<OpeningFlags>>::default());
+        let place = state.next;
+        let mark = Arc::<Mutex<OpeningFlags>>::default();
         state.next += 1;
         state.held.insert(place, (client, mark.clone()));
         drop(state);
@@ -140,7 +141,8 @@ mod tests {
         }
         let openings = Openings::new(2);
         let from = || openings.admit(IpAddr::from([127, 0, 0, 1]));
-        let (first, second) = (from(), from());
+        let first = from();
+        let second = from();
         drop(second);
         let woken = Arc::new(Woken(Default::default()));
         let waker = Waker::from(woken.clone());

@@ -163,7 +163,8 @@ impl Socket {
             *slice = IoSliceMut::new(buffer);
             count += 1;
         }
-        let (slices, metas) = (&mut slices[..count], &mut batch.metas[..count]);
+        let slices = &mut slices[..count];
+        let metas = &mut batch.metas[..count];
         // Several tries: each pending ICMP error fails one receive.
         for _ in 0..4 {
             match self.state.recv(UdpSockRef::from(&self.io), slices, metas) {
@@ -255,7 +256,8 @@ impl ReceiveBatch {
         if self.filled == 0 {
             return;
         }
-        let (now, wall) = (clock.now(), if stamped { clock::wall() } else { Default::default() });
+        let now = clock.now();
+        let wall = if stamped { clock::wall() } else { Default::default() };
         let filled = self.metas.iter().zip(self.buffers.chunks_exact_mut(BUFFER));
         for (meta, buffer) in filled.take(self.filled) {
             let at = match meta.timestamp {

@@ -16,7 +16,8 @@ const BESIDE: usize = 2;
 pub fn has_threads_for_runtime() -> io::Result<()> {
     let workers = available_parallelism().map_or(1, NonZero::get);
     let mut threads = Vec::new();
-    let (mut refused, mut holding) = (None, Vec::new());
+    let mut refused = None;
+    let mut holding = Vec::new();
     for _ in 0..workers + BESIDE {
         let (hold, held) = channel::<()>();
         // Each thread lives until its sender is dropped, so that all of them exist at the same time.

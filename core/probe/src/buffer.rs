@@ -125,7 +125,8 @@ pub(crate) fn read(
     }
     // A full queue drops at one length throughout. A managed queue drops before it is full.
     let at_drops: Vec<f64> = lost.iter().map(|i| quantile(&near(*i), 0.9)).collect();
-    let (early, level) = (quantile(&at_drops, 0.25), quantile(&at_drops, 1.0));
+    let early = quantile(&at_drops, 0.25);
+    let level = quantile(&at_drops, 1.0);
     if usual < 1.0 && early < 0.75 * level - 3.0 || early < 0.4 * level - 3.0 {
         return Some(Buffer { packets: ConfidenceInterval::at_least(reached), managed: true });
     }

@@ -96,7 +96,9 @@ impl DirectionProbe {
             let size = size.min(bytes as f64 / packets).max(SMALLEST);
             (packets.min(bytes as f64 / size), size)
         };
-        let (packets, bytes, gap) = (packets as u32, size as u32, Duration::from_secs_f64(gap));
+        let packets = packets as u32;
+        let bytes = size as u32;
+        let gap = Duration::from_secs_f64(gap);
         let train = Train { purpose: Purpose::Steady, packets, bytes, gap, ce: 0 };
         (packets >= FEWEST).then_some(train)
     }
@@ -176,7 +178,8 @@ impl DirectionProbe {
     pub fn buffer(&self) -> Option<Buffer> {
         let (_, fill) = self.fill.as_ref()?;
         let (train, steady) = self.loads.last()?;
-        let (bps, loss) = (self.bps()?, self.loss()?);
+        let bps = self.bps()?;
+        let loss = self.loss()?;
         let delays: Vec<f64> = steady.delays().iter().map(|d| d.1).collect();
         let empty = quantile(&delays, 0.5) - f64::from(train.bytes) * 8.0 / bps;
         buffer::read(fill, bps, empty, &loss, self.ecn.queue_marks())

@@ -57,7 +57,8 @@ impl Ecn {
             }
             let marked = u32::from(*field == CE);
             if i >= first_ce {
-                (self.ce, self.ce_kept) = (self.ce + 1, self.ce_kept + marked);
+                self.ce += 1;
+                self.ce_kept += marked;
                 continue;
             }
             self.capable += 1;
@@ -81,7 +82,8 @@ impl Ecn {
 
     /// Evaluates the counts.
     pub fn verdict(&self) -> EcnVerdict {
-        let (usual, usually_marked) = (self.capable - self.filling.0, self.marked - self.filling.1);
+        let usual = self.capable - self.filling.0;
+        let usually_marked = self.marked - self.filling.1;
         if usual == 0 {
             return EcnVerdict::Unknown;
         }
@@ -139,7 +141,8 @@ mod tests {
         let gap = Duration::from_millis(1);
         let train = Train { purpose: Purpose::Fill, packets: 100, bytes: 1200, gap, ce: 0 };
         let fields = (0..100).map(|i| if i % 20 == 0 { CE } else { ECT0 }).collect();
-        let (sent, arrived) = (vec![0; 100], vec![Some(0); 100]);
+        let sent = vec![0; 100];
+        let arrived = vec![Some(0); 100];
         ecn.add(&train, &TrainObservation { sent, arrived, ecn: fields, late: 0 });
         assert!(ecn.queue_marks() && ecn.verdict() == EcnVerdict::Passes, "{ecn:?}");
     }

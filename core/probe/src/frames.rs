@@ -131,12 +131,14 @@ impl ProbeFrame {
             }
             ProbeFrame::Report { train, arrivals } => {
                 rest.extend(train.to_be_bytes());
-                let (mut index, mut at) = (0, 0);
+                let mut index = 0;
+                let mut at = 0;
                 for arrival in arrivals.iter().take(MAX_PACKETS as usize) {
                     let place = u64::from(arrival.index) << 2 | u64::from(arrival.ecn & 3);
                     write_difference(&mut rest, index, place);
                     write_difference(&mut rest, at, arrival.at_ns);
-                    (index, at) = (place, arrival.at_ns);
+                    index = place;
+                    at = arrival.at_ns;
                 }
                 5
             }
@@ -169,7 +171,9 @@ impl ProbeFrame {
             4 => ProbeFrame::Stop { train: input.u32()? },
             5 => {
                 let train = input.u32()?;
-                let (mut arrivals, mut index, mut at_ns) = (Vec::new(), 0, 0);
+                let mut arrivals = Vec::new();
+                let mut index = 0;
+                let mut at_ns = 0;
                 while !input.0.is_empty() {
                     index = input.difference(index)?;
                     at_ns = input.difference(at_ns)?;
@@ -314,7 +318,8 @@ mod tests {
             piece in 1usize..40,
         ) {
             let bytes: Vec<u8> = frames.iter().flat_map(ProbeFrame::bytes).collect();
-            let (mut reader, mut read) = (FrameReader::default(), Vec::new());
+            let mut reader = FrameReader::default();
+            let mut read = Vec::new();
             for piece in bytes.chunks(piece) {
                 reader.push(piece);
                 while let Some(frame) = reader.next_frame().unwrap() {

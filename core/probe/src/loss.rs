@@ -42,7 +42,8 @@ impl LossCounts {
                 *place = Some(delay - least);
             }
         }
-        let (mut waited, mut before) = (0.0, false);
+        let mut waited = 0.0;
+        let mut before = false;
         for delay in by_index {
             let gone = delay.is_none();
             waited = delay.unwrap_or(waited);
@@ -71,7 +72,8 @@ pub(crate) fn count<'a>(
         counted.add(observed, queue_s);
     }
     let LossCounts { packets, lost, runs, pairs, after_loss } = counted;
-    let (n, p) = (f64::from(packets.max(1)), f64::from(lost) / f64::from(packets.max(1)));
+    let n = f64::from(packets.max(1));
+    let p = f64::from(lost) / f64::from(packets.max(1));
     // Correlation of neighbours, from a chain of two states. It reduces the number of independent packets.
     let again = f64::from(after_loss) / f64::from(pairs.max(1));
     let alike = ((again - p) / (1.0 - p).max(1e-9)).clamp(0.0, 0.98);

@@ -35,7 +35,8 @@ pub(crate) fn below(
     loss: &RandomLoss,
     left: Duration,
 ) -> Option<Train> {
-    let (first, last) = (observed.sent.first()?, observed.sent.last()?);
+    let first = observed.sent.first()?;
+    let last = observed.sent.last()?;
     let arrived = observed.count();
     if loss.share.low < SUSPICIOUS || arrived < 10 {
         return None;
@@ -68,13 +69,15 @@ pub(crate) fn read(
         .collect();
     let apart = |pair: &[usize]| Some(at(*pair.last()?)? - at(*pair.first()?)?);
     let usual = quantile(&lost.windows(2).filter_map(apart).collect::<Vec<_>>(), 0.5);
-    let (mut passed, mut seconds) = (0.0, 0.0);
+    let mut passed = 0.0;
+    let mut seconds = 0.0;
     for pair in lost.windows(2) {
         let apart = apart(pair)?;
         if let [from, to] = pair
             && apart <= FAR * usual.max(bits / MAX_RATE)
         {
-            (passed, seconds) = (passed + (to - from - 1) as f64, seconds + apart);
+            passed += (to - from - 1) as f64;
+            seconds += apart;
         }
     }
     if passed < 10.0 || seconds <= 0.0 {
@@ -82,7 +85,9 @@ pub(crate) fn read(
     }
     let rate = passed * bits / seconds / (1.0 - below.share.value);
     // The largest excess of passed bits over the rate, from any moment on.
-    let (mut sum, mut least, mut held): (f64, f64, f64) = (0.0, 0.0, 0.0);
+    let mut sum: f64 = 0.0;
+    let mut least: f64 = 0.0;
+    let mut held: f64 = 0.0;
     for (i, arrived) in observed.arrived.iter().enumerate() {
         least = least.min(sum - rate * at(i)?);
         sum += if arrived.is_some() { bits } else { 0.0 };
@@ -106,8 +111,10 @@ mod tests {
     fn a_host_that_stands_still_changes_neither_rate_nor_bucket() {
         let gap = Duration::from_micros(200);
         let train = Train { purpose: Purpose::Steady, packets: 6000, bytes: 400, gap, ce: 0 };
-        let (mut sent, mut arrived) = (Vec::new(), Vec::new());
-        let (mut tokens, mut before) = (60_000.0_f64, 0);
+        let mut sent = Vec::new();
+        let mut arrived = Vec::new();
+        let mut tokens = 60_000.0_f64;
+        let mut before = 0;
         for i in 0..6000_u64 {
             let at = i * gap.as_nanos() + if i >= 3000 { 300_000_000 } else { 0 };
             tokens = (tokens + (at - before) as f64 * 1e-3).min(60_000.0);

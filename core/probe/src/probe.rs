@@ -120,10 +120,12 @@ struct Schedule {
 impl Schedule {
     fn new(rtt: f64, fill: bool) -> Schedule {
         let total = (MAX_TIME.as_secs_f64() - ENDS * rtt).max(1.0);
-        let (rate, idle) = (RATE + RATE_ROUND_TRIPS * rtt, IDLE + rtt);
+        let rate = RATE + RATE_ROUND_TRIPS * rtt;
+        let idle = IDLE + rtt;
         // On a path with a round trip of seconds, the phases are shortened in proportion.
         let scale = (0.7 * total / (2.0 * (rate + idle))).min(1.0);
-        let (rate, idle) = (rate * scale, idle * scale);
+        let rate = rate * scale;
+        let idle = idle * scale;
         let rest = total - 2.0 * (rate + idle);
         let fill = if fill { FILL * rest } else { 0.0 };
         // If round trips would take most of the time, each direction has only one look.
@@ -237,7 +239,8 @@ impl Probe {
     }
 
     fn go_on(&mut self) {
-        (self.phase, self.end) = (self.phase + 1, None);
+        self.phase += 1;
+        self.end = None;
     }
 
     /// Adds a train's observation. A stopped train has fewer packets than planned.
@@ -270,7 +273,8 @@ impl Probe {
                 sent_bytes: sent.sent_bytes(),
             })
         };
-        let (there, back) = (up.idle()?.base, down.idle()?.base);
+        let there = up.idle()?.base;
+        let back = down.idle()?.base;
         let base_rtt = ConfidenceInterval {
             value: (there.value + back.value).max(0.0),
             low: (there.low + back.low).max(0.0),

@@ -52,7 +52,8 @@ impl RateSearch {
     /// The next train; `None` once the interval is narrow enough.
     pub fn next(&mut self) -> Option<Train> {
         let Some(estimate) = self.estimate else {
-            let (packets, bytes) = (OPENING_PACKETS, FULL_BYTES);
+            let packets = OPENING_PACKETS;
+            let bytes = FULL_BYTES;
             return Some(Train {
                 purpose: Purpose::Open,
                 packets,
@@ -99,7 +100,8 @@ impl RateSearch {
         let sent = least_squares(&observed.sending_times()).map_or(0.0, |l| l.slope);
         // How much faster than the path it really was: a busy host sends late.
         let fastest = bits / MAX_RATE;
-        let (arrived_at, sent_at) = (bits / line.slope.max(fastest), bits / sent.max(fastest));
+        let arrived_at = bits / line.slope.max(fastest);
+        let sent_at = bits / sent.max(fastest);
         let halfway = 0.5 * (1.0 + 1.0 / self.excess);
         if arrived_at < halfway * sent_at {
             self.unhindered = 0;
@@ -141,7 +143,8 @@ impl RateSearch {
 /// The rate by a line through the arrivals of packets of `bits` bits. The error of a slope falls with the cube of the
 /// number of packets.
 fn sample(bits: f64, line: RegressionLine, packets: usize) -> MeasuredSample {
-    let (slope, n) = (line.slope.max(bits / MAX_RATE), packets as f64);
+    let slope = line.slope.max(bits / MAX_RATE);
+    let n = packets as f64;
     let value = bits / slope;
     let error = value * line.slope_error / slope;
     MeasuredSample { value, weight: n * n * n, error }

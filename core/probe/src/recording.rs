@@ -78,7 +78,9 @@ impl TraceRecording {
 
     fn train(&self, way: ProbeDirection, passed: Duration) -> Option<Train> {
         let is_over = self.light[way as usize].len() >= TRAINS || passed.as_secs_f64() >= LIGHT;
-        let (purpose, bytes, gap) = (Purpose::Open, FULL_BYTES, Duration::ZERO);
+        let purpose = Purpose::Open;
+        let bytes = FULL_BYTES;
+        let gap = Duration::ZERO;
         (!is_over).then_some(Train { purpose, packets: OPENING_PACKETS, bytes, gap, ce: 0 })
     }
 
@@ -88,7 +90,8 @@ impl TraceRecording {
         let most = (self.sent[way as usize].left() / u64::from(FULL_BYTES)).min(MAX_PACKETS.into());
         let packets = (HEAVY * per_s).clamp(2.0, most as f64) as u32;
         let gap = Duration::from_secs_f64(1.0 / per_s);
-        let (purpose, bytes) = (Purpose::Fill, FULL_BYTES);
+        let purpose = Purpose::Fill;
+        let bytes = FULL_BYTES;
         let is_new = self.heavy[way as usize].sent.is_empty();
         let train = Train { purpose, packets, bytes, gap, ce: 0 };
         (is_new && self.sent[way as usize].check(packets, bytes, gap).is_ok()).then_some(train)
@@ -117,11 +120,13 @@ impl TraceRecording {
     }
 
     fn way(&self, way: ProbeDirection) -> Option<RecordedWay> {
-        let (light, heavy) = (&self.light[way as usize], &self.heavy[way as usize]);
+        let light = &self.light[way as usize];
+        let heavy = &self.heavy[way as usize];
         let times = in_order(heavy);
         let bits = times.len().checked_sub(1)? as f64 * f64::from(FULL_BYTES) * 8.0;
         let millis = opportunities(&times);
-        let (period, seconds) = (*millis.last()?, times.last()? - times.first()?);
+        let period = *millis.last()?;
+        let seconds = times.last()? - times.first()?;
         if period == 0 {
             return None;
         }

@@ -145,7 +145,9 @@ impl SimulatedPath {
         };
         let begin = now + to_server;
         let mut watch = OverflowWatch::new(*stop_at);
-        let (mut sent, mut arrivals, mut stopped) = (Vec::new(), Vec::new(), Time::NEVER);
+        let mut sent = Vec::new();
+        let mut arrivals = Vec::new();
+        let mut stopped = Time::NEVER;
         let mut last = begin;
         let mut drain = |link: &mut Link<ProbePacket>, until: Time, stopped: &mut Time| {
             while link.next_timeout() <= until {
@@ -186,7 +188,8 @@ impl SimulatedPath {
             ProbeDirection::Up => over + back,
             ProbeDirection::Down => over,
         };
-        let (by_server, by_client) = (|at| self.server_clock(at), Time::as_nanos);
+        let by_server = |at| self.server_clock(at);
+        let by_client = Time::as_nanos;
         let (sent, arrivals) = match way {
             ProbeDirection::Up => {
                 (sent.into_iter().map(by_client).collect(), clocked(&arrivals, by_server))

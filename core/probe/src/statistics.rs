@@ -78,7 +78,8 @@ pub(crate) fn wilson(hits: f64, n: f64) -> ConfidenceInterval {
     if n <= 0.0 {
         return ConfidenceInterval { value: 0.0, low: 0.0, high: 1.0 };
     }
-    let (p, z2) = (hits / n, Z * Z);
+    let p = hits / n;
+    let z2 = Z * Z;
     let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
     let low = if hits > 0.0 { (middle - half).max(0.0) } else { 0.0 };
@@ -99,10 +100,15 @@ pub(crate) fn least_squares(points: &[(usize, f64)]) -> Option<RegressionLine> {
     }
     let mean_x = points.iter().map(|p| p.0 as f64).sum::<f64>() / n;
     let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    let mut xx = 0.0;
+    let mut xy = 0.0;
+    let mut yy = 0.0;
     for (x, y) in points {
-        let (dx, dy) = (*x as f64 - mean_x, y - mean_y);
-        (xx, xy, yy) = (xx + dx * dx, xy + dx * dy, yy + dy * dy);
+        let dx = *x as f64 - mean_x;
+        let dy = y - mean_y;
+        xx += dx * dx;
+        xy += dx * dy;
+        yy += dy * dy;
     }
     if xx <= 0.0 {
         return None;
@@ -128,7 +134,8 @@ mod tests {
     #[test]
     fn intervals_hold_the_truth_about_as_often_as_they_say() {
         let mut stream = RandomKey::from_seed(1).stream();
-        let (mut shares, mut means) = (0, 0);
+        let mut shares = 0;
+        let mut means = 0;
         for _ in 0..2000 {
             let hits = (0..500).filter(|_| stream.chance(0.02)).count();
             shares += usize::from(wilson(hits as f64, 500.0).holds(0.02));

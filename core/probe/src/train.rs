@@ -73,7 +73,9 @@ pub struct TrainObservation {
 impl TrainObservation {
     /// Joins both sides' records. Arrivals of packets that were not sent, and second arrivals, do not count.
     pub fn new(sent: Vec<u64>, arrivals: &[TrainArrival]) -> TrainObservation {
-        let (mut arrived, mut late, mut newest) = (vec![None; sent.len()], 0, 0);
+        let mut arrived = vec![None; sent.len()];
+        let mut late = 0;
+        let mut newest = 0;
         let mut ecn = vec![0; sent.len()];
         for arrival in arrivals {
             let Some(place) = arrived.get_mut(arrival.index as usize) else { continue };

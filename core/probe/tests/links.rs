@@ -142,8 +142,8 @@ fn no_train_is_refused_at_any_rate_and_delay() {
 fn a_recorded_path_has_the_rate_of_the_path() {
     let rates = [6.0, 2.0, 9.0, 4.0, 1.0, 7.0, 3.0];
     let mut text = String::new();
-    let (mut bits, mut second) = (0.0, 0);
-    for rate in rates {
+    let mut bits = 0.0;
+    for (second, rate) in rates.into_iter().enumerate() {
         for ms in 0..1000 {
             bits += rate * 1000.0;
             while bits >= 12_000.0 {
@@ -151,7 +151,6 @@ fn a_recorded_path_has_the_rate_of_the_path() {
                 text += &format!("{}\n", second * 1000 + ms + 1);
             }
         }
-        second += 1;
     }
     let trace = Arc::new(Trace::parse(&text).unwrap());
     let (up, down) = configs("5Mbit/s,20ms,queue=4000p,reverse-rate=3Mbit/s");

@@ -36,7 +36,8 @@ impl Connection {
     /// }
     /// ```
     pub fn early_stream(&self) -> Option<(SendStream, ReceiveStream)> {
-        let (hold, id) = (self.hold_arc(), EarlyData::STREAM);
+        let hold = self.hold_arc();
+        let id = EarlyData::STREAM;
         let is_finished = {
             let mut core = hold.shared().lock();
             core.any_life(hold.handle)?.early.take()?

@@ -179,7 +179,8 @@ impl Endpoint {
             Arc::new(EndpointShared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
             let observed: Arc<dyn observer::ObservedEndpoint> = shared.clone();
-            let (clock, local) = (shared.clock, shared.socket().local());
+            let clock = shared.clock;
+            let local = shared.socket().local();
             tap.bound(Observer::new(Arc::downgrade(&observed), clock, local));
         }
         let driven = shared.clone();

@@ -83,7 +83,8 @@ impl Options {
     /// An endpoint that only opens connections.
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
-        let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
+        let limits = EndpointLimits::new(CONNECTIONS);
+        let permit = Permit::Listed;
         let driver = Driver::default();
         let filter = ClientFilter::default();
         Options {

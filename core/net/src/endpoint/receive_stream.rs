@@ -51,7 +51,8 @@ impl ReceiveStream {
         context: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<Result<usize, Error>> {
-        let (most, mut at) = (into.len(), 0);
+        let most = into.len();
+        let mut at = 0;
         self.poll_with(context, most, &mut |piece| {
             if let Some(place) = into.get_mut(at..at + piece.len()) {
                 place.copy_from_slice(piece);

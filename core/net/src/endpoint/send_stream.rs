@@ -147,7 +147,8 @@ impl SendStream {
             }
             Ok::<_, StreamError>((taken, is_all))
         })??;
-        (self.over, self.is_finished) = (is_all, is_all);
+        self.over = is_all;
+        self.is_finished = is_all;
         self.has_waited |= taken == 0 && !is_all;
         if taken == 0 && !is_all { Poll::Pending } else { Poll::Ready(Ok(taken)) }
     }
@@ -180,7 +181,8 @@ impl SendStream {
     }
 
     fn poll_arrived(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let (id, is_finished) = (self.id, self.is_finished);
+        let id = self.id;
+        let is_finished = self.is_finished;
         self.has_waited = true;
         self.hold.look(|machine, state| {
             if is_finished && !state.streams.is_under_way(id) {
@@ -200,7 +202,8 @@ impl SendStream {
     /// All data has arrived, or the connection is over.
     pub fn reset(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
-        (self.over, self.is_finished) = (true, false);
+        self.over = true;
+        self.is_finished = false;
         self.hold.with(|machine, state| {
             state.streams.on_arrived(id, &mut Vec::new());
             machine.reset(id, code)

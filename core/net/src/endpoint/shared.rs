@@ -81,10 +81,13 @@ impl ObservedEndpoint for EndpointShared {
 
 impl EndpointShared {
     pub fn new(core: Core, socket: Socket, clock: Clock, waker: DriverWaker) -> EndpointShared {
-        let (tap, state) = (core.tap.clone(), AtomicU8::new(AWAKE));
+        let tap = core.tap.clone();
+        let state = AtomicU8::new(AWAKE);
         let socket = Arc::new(socket);
-        let (core, turn) = (Mutex::new(core), Mutex::new(TurnBuffers::new(socket.clone())));
-        let (rebound, past_errors) = (AtomicU64::new(0), AtomicU64::new(0));
+        let core = Mutex::new(core);
+        let turn = Mutex::new(TurnBuffers::new(socket.clone()));
+        let rebound = AtomicU64::new(0);
+        let past_errors = AtomicU64::new(0);
         let socket = RwLock::new(socket);
         EndpointShared { core, turn, socket, rebound, past_errors, clock, tap, waker, state }
     }
@@ -309,7 +312,8 @@ impl Core {
                 self.tell_opened(now, handle);
                 let woken = &mut self.woken;
                 if let Some(state) = self.states.get_mut(&handle) {
-                    (state.stage, state.key) = (ConnectionStage::Open, Some(key));
+                    state.stage = ConnectionStage::Open;
+                    state.key = Some(key);
                     state.stages.release(woken);
                     return;
                 }
@@ -319,7 +323,8 @@ impl Core {
                 }
                 let Some(remote) = self.endpoint.inspect(handle, |c| c.remote()) else { return };
                 let mut state = AppConnection::new(remote, ServerKey::Any);
-                (state.stage, state.key) = (ConnectionStage::Open, Some(key));
+                state.stage = ConnectionStage::Open;
+                state.key = Some(key);
                 self.states.insert(handle, Box::new(state));
                 self.incoming.push_back(handle);
                 self.accepting.release(&mut self.woken);
@@ -378,7 +383,8 @@ impl Core {
 
     fn tell_opened(&mut self, now: Time, handle: Handle) {
         let Some(tap) = &self.tap else { return };
-        let (dialled, id) = (self.states.contains_key(&handle), self.endpoint.id(handle));
+        let dialled = self.states.contains_key(&handle);
+        let id = self.endpoint.id(handle);
         let peer = self.endpoint.inspect(handle, |machine| (machine.remote(), machine.peer_id()));
         if let (Some(id), Some((remote, peer_id))) = (id, peer) {
             tap.opened(now, &ConnectionOpened { handle, remote, dialled, id, peer_id });

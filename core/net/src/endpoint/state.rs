@@ -122,7 +122,8 @@ impl AppConnection {
 
 /// Reads all data of a stream that has arrived, which flow control limits.
 fn rest(connection: &mut Connection, id: u64) -> UnreadBytes {
-    let (mut rest, mut piece) = (UnreadBytes::default(), [0; 4096]);
+    let mut rest = UnreadBytes::default();
+    let mut piece = [0; 4096];
     loop {
         match connection.read(id, &mut piece) {
             Ok(Read::Bytes(count)) => rest.bytes.extend(piece.iter().take(count)),

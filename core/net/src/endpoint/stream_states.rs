@@ -59,7 +59,8 @@ impl StreamStates {
     /// The reader was dropped.
     pub fn end_reading(&mut self, id: u64) {
         if let Some(stream) = self.map.get_mut(id) {
-            (stream.is_read, stream.reader) = (false, None);
+            stream.is_read = false;
+            stream.reader = None;
             self.settle(id);
         }
     }
@@ -131,7 +132,8 @@ mod tests {
     /// A server's connection serves requests for days: ended streams must use no memory.
     #[test]
     fn finished_streams_leave_no_state() {
-        let (mut streams, mut woken) = (StreamStates::default(), Vec::new());
+        let mut streams = StreamStates::default();
+        let mut woken = Vec::new();
         for id in (0..400).step_by(4) {
             streams.begin_reading(id);
             streams.wait_for_data(id, Waker::noop());

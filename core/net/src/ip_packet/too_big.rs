@@ -40,7 +40,8 @@ mod tests {
 
     #[test]
     fn the_sender_is_told_once_and_correctly() {
-        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let a = Ipv4Addr::new(10, 0, 0, 1);
+        let b = Ipv4Addr::new(10, 0, 0, 2);
         let router = IpAddr::from([10, 0, 0, 3]);
         let long = build(a.into(), b.into(), 17, &[0; 1400]).unwrap();
         let read = IpPacket::read(&long).unwrap();
@@ -52,7 +53,8 @@ mod tests {
         assert_eq!(told[26..28], 1300u16.to_be_bytes());
         assert_eq!(answer(&header, &told, 1300, router), None, "no error for an error");
 
-        let (a, b) = (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::LOCALHOST);
+        let a = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+        let b = Ipv6Addr::LOCALHOST;
         let long = build(a.into(), b.into(), 6, &[0; 1400]).unwrap();
         let read = IpPacket::read(&long).unwrap();
         let told = answer(&read, &long, 1280, b.into()).unwrap();

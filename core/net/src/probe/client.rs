@@ -242,8 +242,10 @@ impl Prober {
         let whole = Duration::from_nanos(train.gap_ns).saturating_mul(u64::from(train.packets));
         let mut until = self.peer.connection.now() + whole + self.answer;
         let mut watch = OverflowWatch::new(train.stop_at);
-        let (mut arrivals, mut stamps) = (Vec::new(), vec![None; train.packets as usize]);
-        let (mut all, mut stopped) = (None, false);
+        let mut arrivals = Vec::new();
+        let mut stamps = vec![None; train.packets as usize];
+        let mut all = None;
+        let mut stopped = false;
         while all.is_none_or(|n| arrivals.len() < n) {
             let left = until.since(self.peer.connection.now());
             match self.peer.wait(left)? {
@@ -252,7 +254,8 @@ impl Prober {
                 Some(PeerEvent::Packet(at, ecn, header)) if header.train == train.train => {
                     if let Some(stamp @ None) = stamps.get_mut(header.index as usize) {
                         *stamp = Some(header.sent_ns);
-                        let (index, at_ns) = (header.index, at.as_nanos());
+                        let index = header.index;
+                        let at_ns = at.as_nanos();
                         arrivals.push(TrainArrival { index, at_ns, ecn });
                     }
                     if watch.on_arrival(header.index, ecn) && !stopped {

@@ -28,7 +28,8 @@ fn running_relay_applies_changes_and_names_dropped_packets() {
     let mut link = LinkConfig::plain(Rate::from_bps(100_000_000), Duration::from_millis(1));
     link.changes = true;
     let seen = Arc::new(MissedLog::default());
-    let (listen, to) = ("127.0.0.1:0".parse().unwrap(), server.local_addr().unwrap());
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let to = server.local_addr().unwrap();
     let relay = Relay::watched(listen, to, &link, &link, 1, Some(seen.clone())).unwrap();
     let observer = seen.observer.get().unwrap();
     let clients = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());

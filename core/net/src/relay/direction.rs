@@ -113,7 +113,8 @@ impl RelayDirection {
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<RelayDirection, SpecError> {
         let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
-        let (slab, stats) = (Slab::default(), DirectionStats::default());
+        let slab = Slab::default();
+        let stats = DirectionStats::default();
         Ok(RelayDirection { link, slab, stats, latest: Time::ZERO, most: 0, missed: None })
     }
 
@@ -187,7 +188,8 @@ impl RelayDirection {
             let corrupt = (datagram.corrupt && !again).then_some(datagram.random_key);
             self.stats.delivered_packets += 1;
             self.stats.delivered_bytes += u64::from(datagram.size);
-            let (flow, ecn) = (datagram.flow, datagram.ecn);
+            let flow = datagram.flow;
+            let ecn = datagram.ecn;
             out(Out { flow, bytes: self.slab.get(datagram.slot), ecn, due, corrupt });
         }
         if let Some(slot) = last {

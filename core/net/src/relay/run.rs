@@ -42,13 +42,15 @@ impl Runner {
         exact_timers();
         first_in_turn();
         let mut batch = ReceiveBatch::new(16);
-        let (mut stuck_there, mut stuck_back) = (Stuck::new(), Stuck::new());
+        let mut stuck_there = Stuck::new();
+        let mut stuck_back = Stuck::new();
         let mut swept = self.clock.now();
         while !self.shared.stop.load(Ordering::Acquire) {
             // Read before the sockets are emptied: all earlier datagrams are on the links then, and the links can
             // advance to this time.
             let now = self.clock.now();
-            let (mut all_there, mut all_back) = (false, true);
+            let mut all_there = false;
+            let mut all_back = true;
             for _ in 0..BATCHES {
                 if self.front.receive(&mut batch) == 0 {
                     all_there = true;
@@ -64,7 +66,9 @@ impl Runner {
                         emptied = true;
                         break;
                     }
-                    let (to, back, watch) = (self.to, &mut self.back, &self.watch);
+                    let to = self.to;
+                    let back = &mut self.back;
+                    let watch = &self.watch;
                     let local = client.socket.local();
                     batch.each(&self.clock, true, |came| {
                         // Ignore datagrams that are not from B.
@@ -99,9 +103,12 @@ impl Runner {
     /// Passes the clients' datagrams to the link towards B.
     fn take_there(&mut self, batch: &mut ReceiveBatch) {
         let mut refused = 0;
-        let (clients, there) = (&mut self.clients, &mut self.there);
-        let (to, seed) = (self.to, self.seed);
-        let (watch, local) = (&self.watch, self.front.local());
+        let clients = &mut self.clients;
+        let there = &mut self.there;
+        let to = self.to;
+        let seed = self.seed;
+        let watch = &self.watch;
+        let local = self.front.local();
         batch.each(&self.clock, true, |came| match clients.from(came.at, came.from, to, seed) {
             Some((number, client)) => {
                 if let Some(watch) = watch {
@@ -127,11 +134,15 @@ impl Runner {
     ) {
         let mut counts = lock(&self.shared.counts);
         let counts = &mut *counts;
-        let (clients, front, clock, to) = (&self.clients, &self.front, &self.clock, self.to);
+        let clients = &self.clients;
+        let front = &self.front;
+        let clock = &self.clock;
+        let to = self.to;
         let send = |socket: &Socket, (client, peer), side, bytes: &[u8], ecn| {
             let sent = socket.send(peer, bytes, bytes.len(), ecn);
             if let Some(watch) = self.watch.as_ref().filter(|_| sent == SendResult::Gone) {
-                let (at, local) = (clock.now(), socket.local());
+                let at = clock.now();
+                let local = socket.local();
                 watch.passed(&RelayedDatagram {
                     at,
                     side,
@@ -189,7 +200,8 @@ impl Runner {
         for (n, direction) in [&mut self.there, &mut self.back].into_iter().enumerate() {
             let (waiting, most) = direction.waiting(now);
             if let (Some(w), Some(m)) = (counts.waiting.get_mut(n), counts.most.get_mut(n)) {
-                (*w, *m) = (waiting, (*m).max(most));
+                *w = waiting;
+                *m = (*m).max(most);
             }
         }
         counts.stats.clients = self.clients.len();

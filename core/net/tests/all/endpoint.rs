@@ -116,7 +116,8 @@ fn tokio_and_blocking_faces_carry_the_same() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let other = std::thread::spawn(move || {
         let (send, receive) = wait(here.accept_bi()).unwrap();
-        let (mut send, mut receive) = (send.blocking(), receive.blocking());
+        let mut send = send.blocking();
+        let mut receive = receive.blocking();
         let mut all = Vec::new();
         receive.read_to_end(&mut all).unwrap();
         send.write_all(&all).unwrap();
@@ -238,7 +239,8 @@ fn a_wrong_key_is_refused_and_shown() {
 
 #[test]
 fn only_listed_clients_are_served() {
-    let (friend, key) = (new_key().unwrap(), new_key().unwrap());
+    let friend = new_key().unwrap();
+    let key = new_key().unwrap();
     let public = *key.public();
     let list = Clients::Listed(BTreeSet::from([*friend.public()]));
     let server = Endpoint::bind(local(), Options::server(key, list, config())).unwrap();

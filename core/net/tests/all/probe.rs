@@ -49,7 +49,8 @@ fn server(tap: Option<Arc<dyn Tap>>) -> (Endpoint, [u8; 32]) {
     let public = *key.public();
     let options = Options::server(key, Clients::Any, probe::answering(config()).unwrap());
     let endpoint = Endpoint::bind(local(), options.tapped(tap)).unwrap();
-    let (accepting, gate) = (endpoint.clone(), ProbeGate::default());
+    let accepting = endpoint.clone();
+    let gate = ProbeGate::default();
     std::thread::spawn(move || {
         block_on(async {
             while let Ok(connection) = accepting.accept().await {
@@ -78,7 +79,8 @@ fn link(mbps: u64, loss: &str) -> LinkConfig {
 fn probe_measures_relay_and_second_probe_gets_busy() {
     let lengths = Arc::new(Lengths::default());
     let (endpoint, key) = server(Some(lengths.clone()));
-    let (there, back) = (link(5, "3%"), link(2, "none"));
+    let there = link(5, "3%");
+    let back = link(2, "none");
     let relay = Relay::bind(local(), endpoint.local_addr(), &there, &back, 1).unwrap();
     let mut second = None;
     let probed = probe::probe(options(relay.local_addr(), key), &mut |progress| {

@@ -38,7 +38,8 @@ fn echo() -> (Endpoint, SocketAddr, ConnectOptions) {
     let mut options = Options::server(key, Clients::Any, config());
     options.limits = EndpointLimits::new(PLACES);
     let server = Endpoint::bind(local(), options).unwrap();
-    let (address, accepting) = (server.local_addr(), server.clone());
+    let address = server.local_addr();
+    let accepting = server.clone();
     std::thread::spawn(move || {
         while let Ok(connection) = wait(accepting.accept()) {
             std::thread::spawn(move || {

@@ -146,7 +146,8 @@ fn message_of_a_cancelled_receiver_goes_to_the_next() {
     runtime().block_on(async {
         let (_client, there, _server, here) = pair().await;
         for turn in 0..50_u8 {
-            let (first, second) = (here.clone(), here.clone());
+            let first = here.clone();
+            let second = here.clone();
             let (give_up, given_up) = tokio::sync::oneshot::channel::<()>();
             let gives_up = tokio::spawn(async move {
                 tokio::select! {
@@ -183,7 +184,8 @@ fn message_of_a_cancelled_receiver_goes_to_the_next() {
 #[test]
 fn endpoint_shut_down_in_its_runtime_closes_its_connections() {
     for how in [Endpoint::shut_down, Endpoint::leave] {
-        let (leaving, staying) = (runtime(), runtime());
+        let leaving = runtime();
+        let staying = runtime();
         let key = new_key().unwrap();
         let expected = ServerKey::Is(*key.public());
         let (tell, told) = std::sync::mpsc::channel();

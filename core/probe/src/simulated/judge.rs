@@ -90,7 +90,8 @@ fn judge_way(out: &mut Vec<CheckedEstimate>, link: &LinkConfig, lost: f64, way: 
     if let (Some(buffer), QueueLimit::Packets(truth) | QueueLimit::Either { packets: truth, .. }) =
         (&way.buffer, link.queue.limit)
     {
-        let (truth, found) = (truth as f64, buffer.packets);
+        let truth = truth as f64;
+        let found = buffer.packets;
         let managed = link.queue.aqm.as_ref().is_some_and(|aqm| aqm.name != "droptail");
         let near = if found.high.is_finite() && !managed {
             within(&found, truth, 0.2)

@@ -33,7 +33,8 @@ impl RuntimeRegistration {
         if rebound != self.rebound
             && let Ok(socket) = Readiness::new(&shared.socket())
         {
-            (self.socket, self.rebound) = (socket, rebound);
+            self.socket = socket;
+            self.rebound = rebound;
         }
     }
 
