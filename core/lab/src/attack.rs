@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn attack_result_is_independent_of_threads() {
         let a = question("vegas", Hunt::Goodput);
-        let (one, three) = (run(&a, 1), run(&a, 3));
+        let one = run(&a, 1);
+        let three = run(&a, 3);
         assert_eq!(format!("{:?}", one.worst), format!("{:?}", three.worst));
         assert_eq!(one.cases, three.cases);
     }

@@ -131,7 +131,9 @@ fn protocol(p: &ProtocolEntry) -> Option<CatalogueEntry> {
     if !p.paper.is_empty() {
         facts.push(("paper", p.paper.into()));
     }
-    let (name, summary, descriptor) = (p.name.into(), p.summary, p.descriptor().ok()?);
+    let name = p.name.into();
+    let summary = p.summary;
+    let descriptor = p.descriptor().ok()?;
     let also = p.endpoint_params();
     Some(CatalogueEntry {
         kind: "protocols",
@@ -208,7 +210,8 @@ fn measure(m: &'static Measure) -> CatalogueEntry {
     let of = if m.per_flow.is_some() { "a group and each flow" } else { "a group" };
     let facts = [("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
     let facts = facts.map(|(fact, value)| (fact, value.into())).to_vec();
-    let (name, summary) = (m.name.into(), m.doc);
+    let name = m.name.into();
+    let summary = m.doc;
     CatalogueEntry { kind: "measures", name, summary, descriptor, facts, also: &[], variables: &[] }
 }
 
@@ -394,15 +397,19 @@ fn param(p: &Param) -> Value {
     match p.kind {
         ParamKind::Number { unit, min, max, default } => {
             v["unit"] = json!(unit.name());
-            (v["min"], v["max"], v["default"]) = (json!(min), json!(max), json!(default));
+            v["min"] = json!(min);
+            v["max"] = json!(max);
+            v["default"] = json!(default);
         }
         ParamKind::Choice(words) => {
             v["unit"] = json!("");
-            (v["choices"], v["default"]) = (json!(words), json!(words[0]));
+            v["choices"] = json!(words);
+            v["default"] = json!(words[0]);
         }
         ParamKind::Integers => {
             v["unit"] = json!("");
-            (v["list"], v["default"]) = (json!(true), json!([]));
+            v["list"] = json!(true);
+            v["default"] = json!([]);
         }
     }
     v

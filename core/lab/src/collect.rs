@@ -38,7 +38,8 @@ pub fn collect(
     let s = &plan.scenario;
     let mut results = Vec::new();
     let mut notes = Vec::new();
-    let (mut finished, mut wanted) = (0, 0);
+    let mut finished = 0;
+    let mut wanted = 0;
     for (variant, runs) in runs.iter().enumerate() {
         wanted += runs.len();
         let runs_done: Vec<&StoredRun> = runs.iter().flatten().collect();

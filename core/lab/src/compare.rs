@@ -164,7 +164,8 @@ impl Question {
         let own = |side: Option<narrows_scenario::access_link::AccessLink>, stream| {
             side.map(|side| OwnLink { side, stream })
         };
-        let (access, egress) = (own(link.access, "access"), own(link.egress, "egress"));
+        let access = own(link.access, "access");
+        let egress = own(link.egress, "egress");
         let flows = |name: &str, speaks, count| Flows {
             name: name.to_string(),
             speaks,

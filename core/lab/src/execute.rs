@@ -93,7 +93,8 @@ pub fn execute_observed(
     control: &RunControl<'_>,
     observer: Option<&dyn RunObserver>,
 ) -> Result<Runs, String> {
-    let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds as usize);
+    let variants = plan.scenario.variants();
+    let seeds = plan.scenario.seeds as usize;
     let all: Vec<(usize, usize)> =
         (0..seeds).flat_map(|seed| (0..variants).map(move |variant| (variant, seed))).collect();
     let mut runs: Runs = vec![vec![None; seeds]; variants];
@@ -162,7 +163,8 @@ fn one(
     seed: usize,
     tell: &dyn Fn(u64),
 ) -> Result<StoredRun, SimError> {
-    let (plan, stop) = (job.plan, job.control.stop);
+    let plan = job.plan;
+    let stop = job.control.stop;
     let number = plan.scenario.seed.wrapping_add(seed as u64);
     let network = plan.network(variant, number, seed == 0);
     let end = network.end.as_nanos().max(1);

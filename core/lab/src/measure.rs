@@ -102,9 +102,11 @@ fn ratio(a: f64, b: f64) -> f64 {
 }
 
 fn mean(x: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut n) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut n = 0.0;
     for x in x {
-        (sum, n) = (sum + x, n + 1.0);
+        sum += x;
+        n += 1.0;
     }
     ratio(sum, n)
 }

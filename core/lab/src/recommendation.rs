@@ -412,7 +412,8 @@ impl RecommendationBasis {
         }
         let share = mean(r, "share");
         if share.is_finite() && r.rivals > 0 {
-            let (share, fair) = (percent(share), percent(fair_share(r, r.rivals)));
+            let share = percent(share);
+            let fair = percent(fair_share(r, r.rivals));
             text += &format!(", {share} of what all deliver ({fair} is equal)");
         }
         text

@@ -53,7 +53,8 @@ impl Response {
     pub fn of(plan: &Plan, variant: usize, run: &RunResult, group: usize) -> Response {
         let from = Time::ZERO + plan.scenario.warmup;
         let steps = plan.steps(group, variant);
-        let (mut halving, mut takeup) = (Vec::new(), Vec::new());
+        let mut halving = Vec::new();
+        let mut takeup = Vec::new();
         let link = &run.links[plan.bottleneck(group)];
         if let Some(ticks) = link.ticks.get(group) {
             for step in steps.iter().filter(|s| s.at >= from) {

@@ -127,7 +127,8 @@ fn a_flow_converges_when_it_stays_near_its_share() {
 fn theta_and_jain_over_time_are_those_of_each_second() {
     let mut plan = plan("0s");
     plan.scenario.flows[0].count = 2;
-    let (own, other) = (ticks(&[(20, 6.0), (10, 0.0)]), ticks(&[(10, 2.0), (20, 0.0)]));
+    let own = ticks(&[(20, 6.0), (10, 0.0)]);
+    let other = ticks(&[(10, 2.0), (20, 0.0)]);
     let flows = vec![flow(0.0, 0, vec![300, 100]), flow(0.5, 1, vec![300, 0])];
     let r = run(vec![(vec![], own), (vec![], other)], vec![flows, vec![]]);
     let table = over_time(&plan, &r, 0).unwrap();

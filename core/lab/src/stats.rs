@@ -42,7 +42,8 @@ fn student_t(quantile: f64, freedom: usize) -> f64 {
 /// (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
 pub fn wilson(share: f64, n: usize, error: f64) -> (f64, f64) {
     let z = Normal::standard().inverse_cdf(1.0 - error / 2.0);
-    let (n, zz) = (n.max(1) as f64, z * z);
+    let n = n.max(1) as f64;
+    let zz = z * z;
     let centre = (share + zz / (2.0 * n)) / (1.0 + zz / n);
     let half = z / (1.0 + zz / n) * (share * (1.0 - share) / n + zz / (4.0 * n * n)).sqrt();
     // It reaches 0 and 1 if no run or every run counts; rounding must not exceed them.

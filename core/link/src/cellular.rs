@@ -235,7 +235,8 @@ mod tests {
     #[test]
     fn outages_have_the_given_frequency_and_duration() {
         let steady = trace("cellular(variation=0,every=9s,outage=1s)");
-        let (outages, long) = (gaps(&steady, 395), gaps(&steady, 1600));
+        let outages = gaps(&steady, 395);
+        let long = gaps(&steady, 1600);
         assert!((0.08..=0.12).contains(&outages), "{outages}");
         assert!((0.04..=0.2).contains(&(long / outages)), "{long}");
         assert!(gaps(&trace("cellular(variation=0,every=0s)"), 20) == 0.0);
@@ -244,7 +245,8 @@ mod tests {
     /// The six recordings have 0.34 to 1.36 gaps of 50 ms and more per second, and 0.03 to 0.19 of 200 ms and more.
     #[test]
     fn gaps_are_as_frequent_as_on_recorded_links() {
-        let (model, slow) = (trace("cellular"), trace("cellular(mean=900kbit/s)"));
+        let model = trace("cellular");
+        let slow = trace("cellular(mean=900kbit/s)");
         assert!((0.34..=1.36).contains(&gaps(&model, 50)), "{}", gaps(&model, 50));
         for long in [gaps(&model, 200), gaps(&slow, 200)] {
             assert!((0.03..=0.19).contains(&long), "{long}");

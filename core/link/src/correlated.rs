@@ -31,8 +31,8 @@ mod tests {
     #[test]
     fn successive_numbers_have_the_given_correlation() {
         for rho in [0.0, 0.25, 0.75] {
-            let (mut numbers, mut stream) =
-                (Correlated::new(rho), RandomKey::from_seed(3).stream());
+            let mut numbers = Correlated::new(rho);
+            let mut stream = RandomKey::from_seed(3).stream();
             let all: Vec<f64> = (0..100_000).map(|_| numbers.next(&mut stream)).collect();
             let n = all.len() as f64;
             let mean = all.iter().sum::<f64>() / n;

@@ -50,7 +50,8 @@ fn config() -> LinkConfig {
 /// Feeds arrivals and collects deliveries in order of time.
 fn run(config: &LinkConfig, arrivals: &[(u64, u16)]) -> (Vec<(Time, u64)>, Log) {
     let mut link = Link::new(config, RandomKey::from_seed(1)).unwrap();
-    let (mut out, mut log) = (Vec::new(), Log::default());
+    let mut out = Vec::new();
+    let mut log = Log::default();
     let mut drain = |link: &mut Link<Packet>, until: Time, log: &mut Log| {
         while link.next_timeout() <= until && !link.next_timeout().is_never() {
             let t = link.next_timeout();

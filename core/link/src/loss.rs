@@ -164,7 +164,9 @@ fn ends_in_exponent(text: &[u8]) -> bool {
 
 /// Splits at `+` outside parentheses and outside exponents such as `1e+3`.
 fn split_plus(text: &str) -> Vec<&str> {
-    let (mut depth, mut from, mut out) = (0i32, 0, Vec::new());
+    let mut depth = 0i32;
+    let mut from = 0;
+    let mut out = Vec::new();
     let bytes = text.as_bytes();
     for (i, c) in text.char_indices() {
         match c {

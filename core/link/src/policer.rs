@@ -39,7 +39,8 @@ impl Policer {
         if full.since(now) > self.fill {
             return false;
         }
-        (self.tokens, self.full) = (tokens, full);
+        self.tokens = tokens;
+        self.full = full;
         true
     }
 }

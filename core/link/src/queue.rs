@@ -207,7 +207,8 @@ pub fn build(config: &LinkConfig, random_key: RandomKey) -> Result<Box<dyn Disci
         Some(spec) => read(spec)?,
         None => (&droptail::ENTRY, Settings::defaults(DROP_TAIL.params)),
     };
-    let (link, random_key) = (LinkAhead::of(config), random_key.named("queue"));
+    let link = LinkAhead::of(config);
+    let random_key = random_key.named("queue");
     Ok((entry.build)(&Setup { settings: &settings, limit, link, random_key }))
 }
 

@@ -84,7 +84,8 @@ impl Trace {
     /// An empty trace, a line that is not a whole number of milliseconds, times that run backwards or leave out more
     /// than a day, or a trace that ends at 0. The message names the line, and quotes it only if it has no letters.
     pub fn parse(text: &str) -> Result<Trace, SpecError> {
-        let (mut millis, mut light) = (Vec::<u64>::new(), Vec::new());
+        let mut millis = Vec::<u64>::new();
+        let mut light = Vec::new();
         for (number, line) in lines(text) {
             let at = |why: String| SpecError::new(format!("line {number}: {why}"));
             if let Some(train) = line.strip_prefix("light ") {
@@ -165,7 +166,8 @@ impl Trace {
         let Some(ns) = t.as_nanos().checked_sub(1) else { return 0 };
         let ms = ns / 1_000_000;
         // An opportunity at the period's end belongs to that period.
-        let (whole, rest) = (ms / self.period, ms % self.period);
+        let whole = ms / self.period;
+        let rest = ms % self.period;
         let in_period = |x: u64| self.millis.partition_point(|m| *m <= x) as u64;
         let zeros = in_period(0);
         if whole == 0 {
@@ -240,7 +242,8 @@ impl TraceCursor {
         let ms = self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]);
         self.index += 1;
         if self.index == trace.millis.len() {
-            (self.index, self.round) = (0, self.round + 1);
+            self.index = 0;
+            self.round += 1;
         }
         Time::from_nanos(ms.saturating_mul(1_000_000))
     }
@@ -250,13 +253,15 @@ impl TraceCursor {
         let ms = ns.div_ceil(1_000_000);
         let target = (ms / trace.period).saturating_sub(1);
         if self.round < target {
-            (self.round, self.index) = (target, 0);
+            self.round = target;
+            self.index = 0;
         }
         while self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]) < ms
         {
             self.index += 1;
             if self.index == trace.millis.len() {
-                (self.index, self.round) = (0, self.round + 1);
+                self.index = 0;
+                self.round += 1;
             }
         }
     }

@@ -11,7 +11,9 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number =
         |i: usize, default: u64| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let (n, mbps, seconds) = (number(0, 10), number(1, 100), number(2, 60));
+    let n = number(0, 10);
+    let mbps = number(1, 100);
+    let seconds = number(2, 60);
     let protocol = args.get(3).map_or("reno", String::as_str);
     let idle = args.iter().any(|a| a == "idle");
     let protocol = Spec::parse(protocol).expect("a protocol");

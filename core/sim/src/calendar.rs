@@ -358,7 +358,9 @@ impl Calendar {
         } else {
             self.shift
         };
-        (self.pops, self.opened, self.far_pushes) = (0, 0, 0);
+        self.pops = 0;
+        self.opened = 0;
+        self.far_pushes = 0;
         let shift = shift.min(40);
         if shift != self.shift {
             self.rebuild(shift);
@@ -380,7 +382,8 @@ impl Calendar {
         self.occupied.fill(0);
         self.summary.fill(0);
         self.nodes.clear();
-        (self.free, self.stored) = (NIL, 0);
+        self.free = NIL;
+        self.stored = 0;
         self.bucket = start >> shift;
         self.shift = shift;
         // The first bucket is unsorted, so it cannot become the current one; its events go to the heap.
@@ -422,7 +425,8 @@ mod tests {
     fn events_come_in_the_written_order_whatever_their_spacing() {
         for scale in [1u64, 100, 10_000, 1_000_000, 1_000_000_000, 60_000_000_000] {
             let mut random = RandomKey::from_seed(scale).named("calendar").stream();
-            let (mut calendar, mut heap) = (Calendar::new(), BinaryHeap::new());
+            let mut calendar = Calendar::new();
+            let mut heap = BinaryHeap::new();
             let mut now = 0;
             for i in 0..60_000u32 {
                 for _ in 0..random.bits() % 3 {
@@ -467,7 +471,8 @@ mod tests {
     fn few_events_come_in_order_with_and_without_buckets() {
         let mut random = RandomKey::from_seed(3).named("few").stream();
         for most in [1, FEW - 1, FEW, FEW + 1, 3 * FEW] {
-            let (mut calendar, mut heap) = (Calendar::new(), BinaryHeap::new());
+            let mut calendar = Calendar::new();
+            let mut heap = BinaryHeap::new();
             let mut now = 0;
             for i in 0..2_000u32 {
                 while heap.len() < most && random.chance(0.6) {

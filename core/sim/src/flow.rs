@@ -123,7 +123,8 @@ impl LimitTimer {
     fn turn(&mut self, now: Time, limit: SendingLimit) {
         if limit != self.now {
             self.times[self.now as usize] += now.since(self.since);
-            (self.now, self.since) = (limit, now);
+            self.now = limit;
+            self.since = now;
         }
     }
 

@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_to_three_digits_and_the_mean_exactly() {
-        let (mut a, mut b) = (Histogram::default(), Histogram::default());
+        let mut a = Histogram::default();
+        let mut b = Histogram::default();
         assert_eq!((a.min(), a.mean(), a.quantile(0.5)), (None, None, None));
         for ms in 1..=1000u64 {
             let half = if ms % 2 == 0 { &mut a } else { &mut b };

@@ -142,13 +142,15 @@ impl LinkMeter {
     #[inline]
     fn area(&self, now: Time) -> f64 {
         self.level.map_or(0.0, |(since, packets)| {
-            let (a, b) = (since.max(self.from), now.min(self.until));
+            let a = since.max(self.from);
+            let b = now.min(self.until);
             b.since(a).as_nanos() as f64 * packets as f64
         })
     }
     pub fn result(&mut self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
         let span = self.until.since(self.from).as_nanos().max(1);
-        let (end, groups) = (self.until.as_nanos(), self.groups.len());
+        let end = self.until.as_nanos();
+        let groups = self.groups.len();
         self.offered_ticks.pass(end, &self.groups, |g| g.offered_bytes as f64 * 8.0);
         self.served_ticks.pass(end, &self.groups, |g| g.served_bits);
         let kept = |g| LinkTicks {
@@ -228,8 +230,10 @@ impl Meter<Packet> for At<'_> {
     fn averaged(&mut self, now: Time, packets: f64) {
         if self.meter.counts(now) {
             let a = &mut self.meter.average;
-            (a.min, a.max) = (a.min.min(packets), a.max.max(packets));
-            (a.sum, a.count) = (a.sum + packets, a.count + 1);
+            a.min = a.min.min(packets);
+            a.max = a.max.max(packets);
+            a.sum += packets;
+            a.count += 1;
         }
     }
     #[inline]
@@ -250,7 +254,8 @@ impl Meter<Packet> for At<'_> {
     fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
         let bits = f64::from(packet.size) * 8.0;
         if start > arrived && self.meter.level.is_none() {
-            let (a, b) = (arrived.max(self.meter.from), start.min(self.meter.until));
+            let a = arrived.max(self.meter.from);
+            let b = start.min(self.meter.until);
             self.meter.waiting += b.since(a).as_nanos() as f64;
         }
         if self.meter.counts(end) {

@@ -168,7 +168,8 @@ impl Network {
         progress: &mut dyn FnMut(Time) -> bool,
     ) -> Result<(), SimError> {
         let mut until_progress = PROGRESS;
-        let (mut before, mut standstill) = (Time::NEVER, 0);
+        let mut before = Time::NEVER;
+        let mut standstill = 0;
         while let Some(event) = self.calendar.pop(until) {
             self.now = event.time;
             self.events += 1;

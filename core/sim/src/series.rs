@@ -151,7 +151,9 @@ impl QueueSeries {
         if !self.average.is_empty() {
             columns.push(("queue_average", self.average));
         }
-        let (name, group, time_s) = (name.to_string(), String::new(), time_s.to_vec());
+        let name = name.to_string();
+        let group = String::new();
+        let time_s = time_s.to_vec();
         SeriesTable { kind: "link", name, group, time_s, columns }
     }
 }

@@ -52,7 +52,8 @@ struct BinSums {
 impl BinSums {
     /// Closes bin `bin`; the next non-empty one is `next`.
     fn close(&mut self, bin: u64, next: u64) -> u64 {
-        let (bytes, x) = (self.bytes, self.bytes as f64);
+        let bytes = self.bytes;
+        let x = self.bytes as f64;
         self.sum += x;
         self.squares += x * x;
         if bin > 0 {
@@ -86,7 +87,8 @@ impl Smoothness {
         if self.bytes > 0 || self.scales.is_some() {
             self.scales.get_or_insert_default().close(self.tick, tick, self.bytes, keep);
         }
-        (self.tick, self.bytes) = (tick, 0);
+        self.tick = tick;
+        self.bytes = 0;
     }
 
     /// Mean and standard deviation of bytes per bin of one second, and the detail, over the whole bins of the measured
@@ -103,7 +105,8 @@ impl Smoothness {
         }
         let scales = self.scales.unwrap_or_default();
         let moments = |s: usize| {
-            let (n, sums) = (whole[s] as f64, &scales.sums[s]);
+            let n = whole[s] as f64;
+            let sums = &scales.sums[s];
             let mean = sums.sum / n;
             (mean, (sums.squares / n - mean * mean).max(0.0).sqrt())
         };
@@ -140,7 +143,8 @@ impl Scales {
     fn close(&mut self, old: u64, new: u64, bytes: u64, keep: bool) {
         for (s, sums) in self.sums.iter_mut().enumerate() {
             sums.bytes += bytes;
-            let (bin, next) = (old / TICKS[s], new / TICKS[s]);
+            let bin = old / TICKS[s];
+            let next = new / TICKS[s];
             if next > bin {
                 let closed = sums.close(bin, next);
                 if keep && s == SECOND {

@@ -40,7 +40,8 @@ fn a_small_series_has_the_sums_of_pencil_and_paper() {
 fn every_scale_agrees_with_bins_that_are_kept() {
     // Bursts and pauses of many lengths, a late start, and an end within bins of all scales.
     let mut arrivals = Vec::new();
-    let (mut tenth, mut state) = (37, 12345u64);
+    let mut tenth = 37;
+    let mut state = 12345u64;
     while tenth < 1_234 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         arrivals.push((tenth, state >> 54));

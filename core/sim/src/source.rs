@@ -151,7 +151,8 @@ mod tests {
             let Some(StartedSource::Bytes(mut s)) = read(text).start(stream()) else {
                 panic!("{text}")
             };
-            let (mut now, mut bytes) = (Time::ZERO, 0);
+            let mut now = Time::ZERO;
+            let mut bytes = 0;
             while now < Time::from_secs_f64(20_000.0) {
                 let (b, next) = s.write(now, &|| 0.0);
                 bytes += b;

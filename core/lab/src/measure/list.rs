@@ -569,6 +569,7 @@ const fn roughness(
     of: fn(&GroupInputs<'_>) -> f64,
     one: fn(&FlowInputs<'_>, f64) -> f64,
 ) -> Measure {
-    let (better, per_flow) = (Better::Less, Some(one));
+    let better = Better::Less;
+    let per_flow = Some(one);
     Measure { name, title, unit: "ratio", doc, better, competition: false, of, per_flow }
 }

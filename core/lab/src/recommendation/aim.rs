@@ -322,7 +322,8 @@ impl Aim {
         let of = |quantity| self.bounds().iter().find(|b| b.quantity == quantity);
         let random = mean(r, "random_loss_rate");
         if let Some(bound) = of(BoundedQuantity::Loss).filter(|b| is_media(r) && random > b.most) {
-            let (loss, most) = (percent(random), percent(bound.most));
+            let loss = percent(random);
+            let most = percent(bound.most);
             return Some(format!(
                 "The link itself loses {loss}, where {most} are bearable ({}): `narrows media` repairs losses.",
                 bound.source
@@ -330,7 +331,8 @@ impl Aim {
         }
         let one_way = path.floor_s / 2.0;
         (self == Aim::Calls && one_way > CALL_DELAY_S).then(|| {
-            let (own, most) = (milliseconds(one_way), milliseconds(CALL_DELAY_S));
+            let own = milliseconds(one_way);
+            let most = milliseconds(CALL_DELAY_S);
             format!(
                 "The path alone takes {own} one way, where ITU-T G.114 recommends {most} at most."
             )

@@ -195,7 +195,8 @@ fn differences_are_paired_by_seed() {
 fn a_share_is_held_against_the_number_of_flows() {
     let shared = |flows, rivals, share: f64| {
         let mut r = with(result("rrtp", 5.0, 0.12), "share", |_| share);
-        (r.flows, r.rivals) = (flows, rivals);
+        r.flows = flows;
+        r.rivals = rivals;
         recommendation(Aim::Bulk, vec![r])
     };
     // One flow with four others: 2.4 times as much as each. Twice is RFC 5348's "reasonably fair".
@@ -355,7 +356,8 @@ fn one_trajectory_is_no_certainty() {
     let once = |name, goodput| {
         let mut r = result(name, goodput, 0.12);
         r.by_seed.truncate(1);
-        (r.one_trajectory, r.seeds) = (true, 1);
+        r.one_trajectory = true;
+        r.seeds = 1;
         settle(&mut r);
         r
     };

@@ -130,7 +130,8 @@ impl Criterion {
         for (at, change, both_ways) in &self.changes {
             let links = ["bottleneck", "bottleneck.back"];
             for link in links.into_iter().take(if *both_ways { 2 } else { 1 }) {
-                let (at, change) = (*at, change.clone());
+                let at = *at;
+                let change = change.clone();
                 scenario.changes.push(Scheduled { at, link: link.into(), change, line: 0 });
             }
         }

@@ -50,7 +50,9 @@ fn protocol_without_backoff_scores_worse() {
 #[test]
 fn a_difference_counts_beyond_its_interval_and_a_twentieth() {
     let of = |x: [f64; 3]| x.to_vec();
-    let (low, high, wide) = (of([1.0, 1.1, 0.9]), of([2.0, 2.1, 1.9]), of([0.2, 3.0, 1.2]));
+    let low = of([1.0, 1.1, 0.9]);
+    let high = of([2.0, 2.1, 1.9]);
+    let wide = of([0.2, 3.0, 1.2]);
     let values = |a: &Vec<f64>, b: &Vec<f64>| [a.clone(), b.clone(), b.clone(), b.clone()];
     assert_eq!(judge::judge(&values(&high, &low), true), Judgement::Better);
     assert_eq!(judge::judge(&values(&high, &low), false), Judgement::Worse);

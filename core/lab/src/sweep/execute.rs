@@ -81,7 +81,8 @@ impl CheckedSweep {
         }
         let mut points = Vec::with_capacity(grid.points());
         let mut first = None;
-        let (mut groups, mut competes): (Vec<String>, Vec<bool>) = (Vec::new(), Vec::new());
+        let mut groups: Vec<String> = Vec::new();
+        let mut competes: Vec<bool> = Vec::new();
         for point in 0..grid.points() {
             let plan = grid.plan(point)?;
             let flows = &plan.scenario.flows;

@@ -67,7 +67,9 @@ impl Parameter {
 
 /// Splits at `=` outside parentheses.
 fn split(text: &str) -> Vec<&str> {
-    let (mut depth, mut from, mut out) = (0usize, 0, Vec::new());
+    let mut depth = 0usize;
+    let mut from = 0;
+    let mut out = Vec::new();
     for (i, c) in text.char_indices() {
         match c {
             '(' => depth += 1,

@@ -52,7 +52,8 @@ impl<'a> SweepOutcome<'a> {
         let names: Vec<&'static str> = MEASURES.iter().map(|m| m.name).collect();
         let resamples = Resamples::of(sweep.seeds as usize);
         let mut few = vec![false; names.len()];
-        let (mut estimates, mut deterministic) = (Vec::new(), Vec::new());
+        let mut estimates = Vec::new();
+        let mut deterministic = Vec::new();
         for seeds in runs {
             let mut done: Vec<&StoredResult> = seeds.iter().flatten().collect();
             let repeats = done.len() > 1 && done.iter().all(|f| f.digest == done[0].digest);

@@ -91,7 +91,8 @@ const VARY: [&str; 2] = ["link.a-b.rate=0.5Mbit/s,1Mbit/s,2Mbit/s", "n=1,3"];
 
 #[test]
 fn killed_sweep_resumes_to_the_same_result() {
-    let (whole, half) = (folder("whole"), folder("half"));
+    let whole = folder("whole");
+    let half = folder("half");
     let s = sweep(&VARY);
     let (runs, ran) = run(&s, &whole, 1);
     assert_eq!(ran, 12);
@@ -117,7 +118,8 @@ fn killed_sweep_resumes_to_the_same_result() {
 /// Programs on several machines share a folder: they run disjoint parts, and together all runs.
 #[test]
 fn parts_of_a_sweep_are_together_the_whole() {
-    let (whole, shared) = (folder("undivided"), folder("shared"));
+    let whole = folder("undivided");
+    let shared = folder("shared");
     let s = sweep(&VARY);
     let (runs, _) = run(&s, &whole, 1);
     let mut sizes = Vec::new();
@@ -160,11 +162,14 @@ fn interrupted_sweep_keeps_finished_runs() {
 
 #[test]
 fn sweep_is_identical_for_any_number_of_threads() {
-    let (one, two) = (folder("one"), folder("two"));
+    let one = folder("one");
+    let two = folder("two");
     let s = sweep(&VARY);
-    let (a, b) = (run(&s, &one, 1).0, run(&s, &two, 2).0);
+    let a = run(&s, &one, 1).0;
+    let b = run(&s, &two, 2).0;
     assert_eq!(format!("{a:?}"), format!("{b:?}"));
-    let (a, b) = (outcome(&s, &a), outcome(&s, &b));
+    let a = outcome(&s, &a);
+    let b = outcome(&s, &b);
     assert_eq!(format!("{:?}", a.estimates), format!("{:?}", b.estimates));
     for f in [one, two] {
         fs::remove_dir_all(f).unwrap();

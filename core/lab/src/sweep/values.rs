@@ -15,7 +15,8 @@ pub type Values = (Vec<String>, bool);
 /// # Errors
 /// An empty or malformed list, a range without a number of values, a value given twice.
 pub fn parse(text: &str, whole: bool) -> Result<Values, SpecError> {
-    let (mut out, mut log): (Vec<String>, bool) = (Vec::new(), false);
+    let mut out: Vec<String> = Vec::new();
+    let mut log: bool = false;
     for piece in spec::split(text)? {
         let piece = piece.trim();
         if piece.is_empty() {

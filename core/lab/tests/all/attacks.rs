@@ -31,7 +31,8 @@ fn folder() -> PathBuf {
 /// The mean of a measure over the seeds, of the flows under attack.
 fn mean(name: &str, measure: &str) -> f64 {
     let plan = Plan::new(scenario_file::load(&folder().join(format!("{name}.toml"))).unwrap());
-    let (plan, stop) = (plan.unwrap(), AtomicBool::new(false));
+    let plan = plan.unwrap();
+    let stop = AtomicBool::new(false);
     let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| {}, jobs: 2 }).unwrap();
     let at = MEASURES.iter().position(|m| m.name == measure).unwrap();
     let values: Vec<f64> =

@@ -43,7 +43,8 @@ fn goodput_after_a_rate_drop_stays_within_limit() {
     for protocol in ["sack", "cubic", "rrtp", "fixed(rate=1.4Mbit/s)"] {
         let (plan, r) = run(&falls(protocol, SECOND), 1);
         let of = |name| measure(&plan, &r, 0, name);
-        let (goodput, limit) = (of("goodput_bps"), of("goodput_limit_bps"));
+        let goodput = of("goodput_bps");
+        let limit = of("goodput_limit_bps");
         // At the start of the measured span 120 ms of the old rate are behind the bottleneck.
         assert!((limit - (200e3 + 1.3e6 * 0.12 / 4.0)).abs() < 1.0, "{protocol}: {limit}");
         assert!(goodput <= limit, "{protocol}: {goodput} of {limit}");
@@ -94,8 +95,8 @@ fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
                 };
                 assert!(x.is_nan() || (0.0..=most).contains(&x), "{} = {x}, {}", m.name, shown());
             }
-            let (goodput, limit) =
-                (measure(&plan, &r, 0, "goodput_bps"), measure(&plan, &r, 0, "goodput_limit_bps"));
+            let goodput = measure(&plan, &r, 0, "goodput_bps");
+            let limit = measure(&plan, &r, 0, "goodput_limit_bps");
             // Except for the packet in transmission when the rate fell.
             let limit = limit + 1500.0 * 8.0 / r.span_s;
             assert!(goodput <= limit, "{goodput} of {limit}, {}", shown());

@@ -38,10 +38,14 @@ fn values(link: &str, protocols: &str, seeds: u32) -> Vec<Vec<Vec<f64>>> {
 fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
     let at = |name: &str| MEASURES.iter().position(|m| m.name == name).unwrap();
     let of = |name: &str| runs.iter().map(|r| r[at(name)]).collect::<Vec<f64>>();
-    let (all, sent) = (of(name), of("sent_packets"));
+    let all = of(name);
+    let sent = of("sent_packets");
     let truth = all.iter().sum::<f64>() / all.len() as f64;
     let resamples = Resamples::of(seeds);
-    let (mut samples, mut before, mut now, mut exist) = (0, 0, 0, 0);
+    let mut samples = 0;
+    let mut before = 0;
+    let mut now = 0;
+    let mut exist = 0;
     for (x, n) in all.chunks_exact(seeds).zip(sent.chunks_exact(seeds)) {
         let ours = match events(name) {
             Some(EventUnit::PerRun) => resamples.estimate_events(x, &vec![1.0; seeds]),

@@ -49,10 +49,13 @@ fn a_millisecond_of_delay_does_not_decide_a_share() {
         let o = ask(&beside_reno_1990(link, "rrtp"));
         o.results[0].measure("share").unwrap().mean
     };
-    let (a, b) = (share("10Mbit/s,20ms"), share("10Mbit/s,21ms"));
+    let a = share("10Mbit/s,20ms");
+    let b = share("10Mbit/s,21ms");
     assert!((a - b).abs() < 0.08, "{a} and {b}");
-    let (c, d) = (share("10Mbit/s,20ms,host-delay=0s"), share("10Mbit/s,21ms,host-delay=0s"));
-    let (drawn, exact) = ((a - b).abs(), (c - d).abs());
+    let c = share("10Mbit/s,20ms,host-delay=0s");
+    let d = share("10Mbit/s,21ms,host-delay=0s");
+    let drawn = (a - b).abs();
+    let exact = (c - d).abs();
     assert!(exact > 2.0 * drawn, "{exact} and {drawn}: is there anything to draw for?");
 }
 
@@ -69,7 +72,8 @@ fn a_host_delays_packets_and_keeps_their_order() {
         let mean = |name: &str| o.results[0].measure(name).unwrap().mean;
         (mean("sender_loss_rate"), mean("rtt_s_min"))
     };
-    let (exact, late) = (of("0s"), of("40ms"));
+    let exact = of("0s");
+    let late = of("40ms");
     // A packet that overtook three others would be taken for lost and retransmitted.
     assert_eq!((exact.0, late.0), (0.0, 0.0));
     assert!(late.1 >= exact.1 && late.1 < exact.1 + 0.04, "{exact:?}, {late:?}");

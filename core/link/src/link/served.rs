@@ -93,7 +93,8 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         let idle = served.current.is_none();
         // An idle transmitter takes the packet at once, even if the queue's limit is zero.
         let queued = served.held.put(packet);
-        let (queue, held) = (&mut served.queue, &mut served.held);
+        let queue = &mut served.queue;
+        let held = &mut served.held;
         let mut observer = Tell { now, held, meter };
         let (waits, sent) = if idle {
             (false, queue.pass(now, queued, &mut observer))

@@ -159,7 +159,9 @@ mod tests {
     fn four_states_lose_their_stationary_share() {
         // State 1 has 1 / (1 + p13/p31 (1 + p32/p23) + p14) with p32 out of 3 and p23 back into it.
         let lost = share(&outcomes("state(p13=2%,p31=20%,p32=10%,p23=50%,p14=1%)"));
-        let (three, two, four) = (0.02 / 0.2, 0.02 / 0.2 * 0.1 / 0.5, 0.01);
+        let three = 0.02 / 0.2;
+        let two = 0.02 / 0.2 * 0.1 / 0.5;
+        let four = 0.01;
         let expected = (three + four) / (1.0 + three + two + four);
         assert!((lost / expected - 1.0).abs() < 0.05, "{lost}, not {expected}");
         // As tc fills it in, two states: losses alone, but for another at once.

@@ -63,7 +63,8 @@ impl Outage {
     /// probability; the next one begins later.
     fn drawn_anew(&mut self, at: Time) -> bool {
         let Some(stream) = &mut self.random else { return false };
-        let (length, every) = (self.length.as_secs_f64(), self.every.as_secs_f64());
+        let length = self.length.as_secs_f64();
+        let every = self.every.as_secs_f64();
         self.start = at + Duration::from_secs_f64(stream.exponential(every)).max(self.length);
         stream.chance(length / every.max(length))
     }

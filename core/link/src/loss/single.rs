@@ -127,7 +127,8 @@ impl LossProcess for Periodic {
             return false;
         }
         // The very first packet, number 0, opens the connection and is never lost.
-        let (block, place) = (self.count / self.period, self.count % self.period);
+        let block = self.count / self.period;
+        let place = self.count % self.period;
         let offset = match self.random {
             Some(random_key) => (random_key.draw(block) * self.period as f64) as u64,
             None => self.offset % self.period,

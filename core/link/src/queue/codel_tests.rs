@@ -18,7 +18,8 @@ fn fill(codel: &mut CoDel, at_ms: u64, n: u32, flags: u8) {
 
 /// Takes one packet in every millisecond of the span; when packets were dropped and marked.
 fn take(codel: &mut CoDel, from_ms: u64, until_ms: u64) -> (Vec<u64>, Vec<u64>) {
-    let (mut drops, mut marks) = (Vec::new(), Vec::new());
+    let mut drops = Vec::new();
+    let mut marks = Vec::new();
     for ms in from_ms..until_ms {
         let mut count = Count::default();
         codel.dequeue(Time::from_nanos(ms * MS), &mut count);

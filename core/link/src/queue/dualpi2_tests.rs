@@ -17,7 +17,8 @@ fn l4s(number: u32) -> QueuedPacket {
 #[test]
 fn the_low_delay_queue_marks_by_its_wait() {
     let q = |wait_us: u64, behind: bool| {
-        let (mut q, mut count) = (dualpi2("dualpi2"), Count::default());
+        let mut q = dualpi2("dualpi2");
+        let mut count = Count::default();
         for i in 0..100 {
             let at = Time::from_nanos(u64::from(i) * 3 * MS);
             q.enqueue(at, l4s(i), false, &mut count);
@@ -42,7 +43,8 @@ fn the_low_delay_queue_marks_by_its_wait() {
 fn marks_and_drops_are_coupled() {
     let mut q = dualpi2("dualpi2");
     q.p = 0.2;
-    let (mut low, mut classic) = (Count::default(), Count::default());
+    let mut low = Count::default();
+    let mut classic = Count::default();
     let mut packet = l4s(1);
     for _ in 0..1000 {
         packet.marked = false;

@@ -164,7 +164,8 @@ impl Discipline for FqCoDel {
                 self.old.push_back(index);
                 continue;
             }
-            let (packets, bytes) = (flow.fifo.len(), flow.fifo.bytes());
+            let packets = flow.fifo.len();
+            let bytes = flow.fifo.bytes();
             let next = flow.state.dequeue(&self.law, &mut flow.fifo, self.mtu, now, observer);
             self.packets -= packets - flow.fifo.len();
             self.bytes -= bytes - flow.fifo.bytes();

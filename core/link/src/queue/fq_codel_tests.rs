@@ -16,7 +16,9 @@ fn of(flow: u64, n: u32, size: u16) -> QueuedPacket {
 #[test]
 fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
     let mut q = queue("fq-codel", QueueLimit::Packets(300));
-    let (mut late, mut sparse, mut bulk) = (0, 0, 0);
+    let mut late = 0;
+    let mut sparse = 0;
+    let mut bulk = 0;
     let mut dropped = Vec::new();
     for ms in 0..5000u64 {
         let now = Time::from_nanos(ms * MS);

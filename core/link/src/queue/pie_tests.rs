@@ -46,7 +46,8 @@ fn the_scaling_table_is_that_of_the_rfc() {
 fn an_update_is_proportional_and_integral() {
     let mut q = pie("pie");
     let step = |q: &mut Pie, p: f64, old: f64, delay: f64| {
-        (q.p, q.delay_old_s) = (p, old);
+        q.p = p;
+        q.delay_old_s = old;
         q.step(delay);
         q.p
     };
@@ -134,7 +135,8 @@ impl Meter<Packet> for Tally {
 #[test]
 fn under_constant_overload_the_wait_is_the_target() {
     let t = overload(&link(), 120_000, 0, None);
-    let (wait, share) = (t.wait_s / t.served, t.dropped / t.offered);
+    let wait = t.wait_s / t.served;
+    let share = t.dropped / t.offered;
     assert!((wait - 0.015).abs() < 0.001, "{wait}");
     assert!((share - 0.2).abs() < 0.005, "what does not fit: {share}");
     // Marks do not make unresponsive senders slower: beyond 10 % even ECT packets are dropped.

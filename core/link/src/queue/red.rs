@@ -48,7 +48,8 @@ impl Law {
     fn new(s: &Settings, ahead: LinkAhead) -> Law {
         let mean_packet = s.number("mean-packet");
         let packets_per_s = ahead.packets_per_s(mean_packet);
-        let (min, max) = (s.number("min"), s.number("max"));
+        let min = s.number("min");
+        let max = s.number("max");
         let mut law = Law {
             min: if min > 0.0 { min } else { max / 3.0 },
             max: if max > 0.0 { max } else { 3.0 * min },
@@ -216,7 +217,8 @@ impl Discipline for Red {
         if self.line.average < self.law.min || few {
             self.above = false;
         } else if !self.above {
-            (self.above, self.count) = (true, step);
+            self.above = true;
+            self.count = step;
         } else if !full && let Some(p) = self.strikes(queue, share) {
             self.count = 0.0;
             let marks = self.law.ecn && p <= self.law.mark_p && p < 1.0 && packet.ect;

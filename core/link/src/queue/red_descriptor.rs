@@ -129,7 +129,9 @@ pub(super) const RED: Descriptor = Descriptor {
 /// # Errors
 /// The lower threshold is above the upper one, or a weight that is neither one nor a convention.
 pub(super) fn check(s: &Settings) -> Result<(), SpecError> {
-    let (min, max, weight) = (s.number("min"), s.number("max"), s.number("weight"));
+    let min = s.number("min");
+    let max = s.number("max");
+    let weight = s.number("weight");
     if max > 0.0 && min >= max {
         return Err(SpecError::new(format!("red(min={min},max={max}): max must be above min")));
     }

@@ -24,8 +24,10 @@ fn distances(red: &mut Red, hold: usize, n: u32, size: u16, flags: u8) -> Vec<u3
     for i in 0..hold as u32 {
         red.line.fifo.push(Time::ZERO, queued(i, size, 0));
     }
-    (red.line.average, red.line.idle_since) = (red.line.queue(), None);
-    let (mut out, mut since) = (Vec::new(), 0);
+    red.line.average = red.line.queue();
+    red.line.idle_since = None;
+    let mut out = Vec::new();
+    let mut since = 0;
     for i in 0..n {
         let mut count = Count::default();
         let now = Time::from_nanos(u64::from(i) * 1000);
@@ -158,7 +160,9 @@ fn byte_mode_drops_by_size() {
         assert!((red.line.average - 40.0).abs() < 1e-6, "{}", red.line.average);
         1.0 / mean(&d)
     };
-    let (small, one, large) = (d(500), d(1000), d(2000));
+    let small = d(500);
+    let one = d(1000);
+    let large = d(2000);
     assert!((one * 10.0 - 1.0).abs() < 0.02, "uniform on 1..=19: {one}");
     assert!(small < 0.56 * one && large > 1.6 * one, "{small} {one} {large}");
     // In packet mode the size has no effect.
@@ -189,7 +193,8 @@ fn adaptation_moves_max_p_to_hold_the_average_midway() {
     assert!((0.009..=0.01).contains(&after(15.0, 200)), "to about a hundredth");
     let mut red = red(text, QueueLimit::Unlimited, 8.0);
     for i in 1..50 {
-        (red.line.average, red.line.idle_since) = (25.0, None);
+        red.line.average = 25.0;
+        red.line.idle_since = None;
         red.adapt(Time::from_nanos(i * SECOND / 100));
     }
     assert_eq!(red.max_p, 0.1, "not within half a second");

@@ -61,7 +61,10 @@ type Step = (u64, u16, u32, bool, u8);
 
 fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Record {
     let mut queue = build(&config(aqm, limit), RandomKey::from_seed(5)).unwrap();
-    let (mut record, mut now, mut inside, mut idle) = (Record::default(), Time::ZERO, 0, true);
+    let mut record = Record::default();
+    let mut now = Time::ZERO;
+    let mut inside = 0;
+    let mut idle = true;
     for (i, (gap, size, flow, ect, taken)) in steps.iter().enumerate() {
         now += Duration::from_nanos(*gap);
         let flags = if *ect { Packet::ECT } else { 0 };
@@ -186,13 +189,16 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
         let mut link =
             crate::Link::new(&config(&aqm, QueueLimit::Packets(30)), RandomKey::from_seed(1))
                 .unwrap();
-        let (mut out, mut marked, mut count) = (0, 0, CountingMeter::default());
+        let mut out = 0;
+        let mut marked = 0;
+        let mut count = CountingMeter::default();
         for i in 0..5000u32 {
             let now = Time::from_nanos(u64::from(i) * 950_000);
             while link.next_timeout() <= now {
                 let at = link.next_timeout();
                 while let Some(p) = link.poll(at, &mut count) {
-                    (out, marked) = (out + 1, marked + u32::from(p.is_marked()));
+                    out += 1;
+                    marked += u32::from(p.is_marked());
                 }
             }
             let p = Packet { flow: i % 3, flags: ect(), ..packet(i, 1000) };
@@ -202,7 +208,8 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
         while !link.next_timeout().is_never() {
             let at = link.next_timeout();
             while let Some(p) = link.poll(at, &mut count) {
-                (out, marked) = (out + 1, marked + u32::from(p.is_marked()));
+                out += 1;
+                marked += u32::from(p.is_marked());
             }
         }
         assert_eq!((marked, marked > 0), (count.marked, can_mark(&aqm)), "{aqm}");

@@ -74,14 +74,17 @@ fn capacity_bits(spec: &NetworkSpec, link: usize, from: Time, end: Time) -> f64 
     if let Some(trace) = &config.trace {
         return trace.bytes_between(from, end) * 8.0;
     }
-    let (mut rate, mut since, mut bits) = (config.rate, Time::ZERO, 0.0);
+    let mut rate = config.rate;
+    let mut since = Time::ZERO;
+    let mut bits = 0.0;
     let part = |a: Time, b: Time| b.min(end).since(a.max(from)).as_secs_f64();
     let mut changes: Vec<_> = spec.changes.iter().filter(|c| c.1 == link).collect();
     changes.sort_by_key(|c| c.0);
     for (at, _, change) in changes {
         if let LinkChange::Rate(new) = change {
             bits += part(since, *at) * rate.as_bps() as f64;
-            (rate, since) = (*new, *at);
+            rate = *new;
+            since = *at;
         }
     }
     bits + part(since, end) * rate.as_bps() as f64
@@ -99,7 +102,8 @@ fn arriving_capacity_bits(
     if spec.links[link].config.trace.is_none() && !spec.changes.iter().any(changes) {
         return capacity;
     }
-    let (mut sum, mut flows) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut flows = 0.0;
     // Many flows share the same path from here.
     let mut last: Option<(&[u32], f64)> = None;
     for flow in &group.flows {
@@ -118,7 +122,8 @@ fn arriving_capacity_bits(
             }
         };
         last = Some((rest, bits));
-        (sum, flows) = (sum + bits, flows + 1.0);
+        sum += bits;
+        flows += 1.0;
     }
     if flows > 0.0 { sum / flows } else { capacity }
 }

@@ -59,7 +59,8 @@ fn an_infinite_window_is_no_limit_and_ends() {
         let spec =
             NetworkSpec { measure_from: Time::from_secs_f64(1.0), ..dumbbell(1, 10, 2, protocol) };
         let r = run(&spec, &mut |_| true).unwrap();
-        let (served, capacity) = (r.links[0].served_bits, r.links[0].capacity_bits);
+        let served = r.links[0].served_bits;
+        let capacity = r.links[0].capacity_bits;
         assert!(served > fills * capacity, "{served} of {capacity}");
     }
 }
@@ -99,7 +100,8 @@ fn a_circle_without_delay_ends() {
     let mut spec = with(1, read("reno"));
     for link in &mut spec.links {
         let mut config = (*link.config).clone();
-        (config.delay, config.rate) = (Duration::ZERO, Rate::from_bps(1_000_000_000_000_000));
+        config.delay = Duration::ZERO;
+        config.rate = Rate::from_bps(1_000_000_000_000_000);
         link.config = Arc::new(config);
     }
     let mut calls = 0;

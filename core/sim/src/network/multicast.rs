@@ -166,8 +166,9 @@ impl Network {
         let SimulatedReceiver::Multicast(receiver) = &mut flow.receiver else { return };
         let before = receiver.delivered();
         receiver.on_arrival(now, packet);
-        let (after, level, frame) =
-            (receiver.delivered(), receiver.level(), receiver.frame_of(packet));
+        let after = receiver.delivered();
+        let level = receiver.level();
+        let frame = receiver.frame_of(packet);
         if after > before {
             flow.stats.delivered(now, self.from, after - before, self.keep);
             if let Some(frames) = &mut self.applications[number as usize].frames {

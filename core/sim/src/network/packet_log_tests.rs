@@ -10,7 +10,10 @@ fn logged_packets_are_those_that_the_result_counts() {
         let network = dumbbell(3, 10, 2, protocol);
         let mut simulation = Simulation::new(&network).unwrap();
         simulation.log_packets(2);
-        let (mut sent, mut again, mut acknowledged, mut dropped) = ([0; 3], [0; 3], [0; 3], [0; 3]);
+        let mut sent = [0; 3];
+        let mut again = [0; 3];
+        let mut acknowledged = [0; 3];
+        let mut dropped = [0; 3];
         let mut step = 0.0;
         while simulation.now() < network.end {
             step += 0.1;

@@ -85,13 +85,15 @@ const DESCRIPTOR: Descriptor = Descriptor {
 const MAX_PARTS: usize = 512;
 
 fn rates(s: &Settings) -> Vec<f64> {
-    let (base, growth) = (s.number("rate"), s.number("growth"));
+    let base = s.number("rate");
+    let growth = s.number("growth");
     let next = |rate: &f64| Some(rate * growth);
     std::iter::successors(Some(base), next).take(s.number("count") as usize).collect()
 }
 
 fn check(s: &Settings) -> Result<(), SpecError> {
-    let (latency, ahead) = (s.number("latency"), s.number("ahead"));
+    let latency = s.number("latency");
+    let ahead = s.number("ahead");
     if ahead < latency {
         return Err(SpecError::new(format!(
             "layers: ahead ({}) is below latency ({}): the latency must fit into the buffer",

@@ -15,7 +15,9 @@ fn play(
     seconds: f64,
     rate: impl Fn(f64) -> f64,
 ) -> Vec<(Time, FramePart)> {
-    let (mut now, mut unsent, mut written) = (Time::ZERO, 0.0, Vec::new());
+    let mut now = Time::ZERO;
+    let mut unsent = 0.0;
+    let mut written = Vec::new();
     while now < Time::from_secs_f64(seconds) {
         let allowed_bps = rate(now.as_secs_f64());
         let state = TransportState {

@@ -65,7 +65,8 @@ pub(crate) struct MulticastSession {
 }
 
 pub(super) fn session(s: &Settings) -> MulticastSession {
-    let (base, growth) = (s.number("rate"), s.number("growth"));
+    let base = s.number("rate");
+    let growth = s.number("growth");
     let next = |rate: &f64| Some((rate * growth).min(1e12));
     let count = s.number("count") as usize;
     let rates = std::iter::successors(Some(base), next).take(count).collect();

@@ -83,12 +83,14 @@ const TCPLIB_MEAN_S: f64 = 1.11;
 /// The time below which the share `u`, 0 to 1, of tcplib's times lies, in seconds.
 fn tcplib_s(u: f64) -> f64 {
     let after = TCPLIB.partition_point(|q| q.0 <= u).clamp(1, TCPLIB.len() - 1);
-    let ((a, low), (b, high)) = (TCPLIB[after - 1], TCPLIB[after]);
+    let (a, low) = TCPLIB[after - 1];
+    let (b, high) = TCPLIB[after];
     low * exp((u - a) / (b - a) * ln(high / low))
 }
 
 fn start(s: &Settings, stream: RandomStream) -> Box<dyn Source> {
-    let (bytes, interval_s) = (s.number("size") as u64, s.number("interval"));
+    let bytes = s.number("size") as u64;
+    let interval_s = s.number("interval");
     Box::new(Telnet { bytes, interval_s, tcplib: s.choice("times") == "tcplib", stream })
 }
 

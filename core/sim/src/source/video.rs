@@ -50,7 +50,8 @@ const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 fn check(s: &Settings) -> Result<(), SpecError> {
-    let (min, max) = (s.number("min"), s.number("max"));
+    let min = s.number("min");
+    let max = s.number("max");
     if min > max {
         return Err(SpecError::new(format!(
             "video: min ({}) is above max ({})",

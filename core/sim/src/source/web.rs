@@ -49,7 +49,9 @@ fn transfers(
     from: Time,
     mut stream: RandomStream,
 ) -> Box<dyn Iterator<Item = (Time, u64)>> {
-    let (rate, mean, shape) = (s.number("rate"), s.number("mean"), s.number("shape"));
+    let rate = s.number("rate");
+    let mean = s.number("mean");
+    let shape = s.number("shape");
     let smallest = mean * (shape - 1.0) / shape;
     let mut at = from;
     Box::new(std::iter::from_fn(move || {

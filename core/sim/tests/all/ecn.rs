@@ -62,7 +62,8 @@ fn a_sender_without_ecn_is_dropped_where_others_are_marked() {
 fn jersey_with_marks_distinguishes_lossy_from_full_links() {
     let goodput = |protocol| total(&go(protocol, Some("cw"), "1%").0, |f| f.goodput_bytes);
     // Measured in Mbit/s: 9.03 of 9.6, and 4.76.
-    let (jersey, newreno) = (goodput("jersey"), goodput("newreno(ecn=on)"));
+    let jersey = goodput("jersey");
+    let newreno = goodput("newreno(ecn=on)");
     assert!(jersey as f64 > 1.7 * newreno as f64, "{jersey} {newreno}");
     let (flows, link) = go("jersey", Some("cw"), "none");
     assert_eq!(total(&flows, |f| f.retransmissions), 0);

@@ -74,7 +74,8 @@ fn every_protocol_repeats_itself_to_the_digest() {
     for p in every() {
         let spec =
             network(vec![group("main", p.name, "bulk", &[0.0, 0.5], &[0], &[1])], "1%", 20.0);
-        let (a, b) = (go(&spec), go(&spec));
+        let a = go(&spec);
+        let b = go(&spec);
         assert_eq!((a.digest, a.events), (b.digest, b.events), "{}", p.name);
         let other = go(&NetworkSpec { seed: 8, ..spec });
         assert_ne!(a.digest, other.digest, "{}: another seed is another run", p.name);
@@ -299,7 +300,8 @@ fn media_protocols_live_through_faults() {
             faults(&mut spec);
             go(&spec).groups[0].flows[0].goodput_bytes
         };
-        let (before, after) = (run(100.0), run(200.0));
+        let before = run(100.0);
+        let after = run(200.0);
         assert!(after > before + 100_000, "{}: {before} B at 100 s, {after} at 200 s", p.name);
     }
 }
@@ -347,7 +349,8 @@ fn controllers_behave_alike_over_rrtp_and_tcp() {
             let r = go(&network(vec![group], "none", 60.0));
             (r.links[0].served_bits / r.links[0].capacity_bits, r.links[0].queue_mean)
         };
-        let (ours, theirs) = (used(&format!("rrtp+{controller}")), used(tcp));
+        let ours = used(&format!("rrtp+{controller}"));
+        let theirs = used(tcp);
         assert!((ours.0 - theirs.0).abs() < 0.02, "{controller}: {ours:?} {theirs:?}");
         assert!((ours.1 - theirs.1).abs() < 2.0, "{controller}: {ours:?} {theirs:?}");
     }

@@ -18,7 +18,8 @@ fn share(protocol: &str, loss: &str) -> f64 {
 /// halved rate drains the queue and then leaves capacity unused, while a halved window waits for the queue to drain.
 #[test]
 fn rap_matches_tcp_under_loss_and_nearly_fills_links() {
-    let (rap, sack) = (share("rap", "1%"), share("sack", "1%"));
+    let rap = share("rap", "1%");
+    let sack = share("sack", "1%");
     assert!((0.9..1.2).contains(&(rap / sack)), "{rap} {sack}");
     let alone = share("rap", "none");
     assert!((0.8..0.95).contains(&alone), "{alone}");

@@ -134,7 +134,9 @@ fn when_tcp_leaves_tear_takes_its_place() {
         let r = run(&s, &mut |_| true).unwrap();
         r.groups[0].flows.iter().map(|f| f.goodput_bytes as f64).sum::<f64>()
     };
-    let (at_75, at_200, at_300) = (bytes(75.0), bytes(200.0), bytes(300.0));
+    let at_75 = bytes(75.0);
+    let at_200 = bytes(200.0);
+    let at_300 = bytes(300.0);
     let before = at_75 / 45.0;
     let after = (at_300 - at_200) / 100.0;
     assert!(after > 2.0 * before, "{before} {after}");
@@ -214,6 +216,7 @@ fn fixed_thresholds_on_radio_behave_as_the_thesis_says() {
 fn tear_flows_are_fair_to_each_other() {
     let r = go(FAST, &[("tear", 4)], 330.0, 1);
     let bytes: Vec<u64> = r.groups[0].flows.iter().map(|f| f.goodput_bytes).collect();
-    let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
+    let least = bytes.iter().min().unwrap();
+    let most = bytes.iter().max().unwrap();
     assert!(least * 10 > most * 8, "{bytes:?}");
 }

@@ -79,7 +79,8 @@ fn under_random_loss_it_keeps_to_its_equation() {
         let got = r.links[0].groups[0].served_bits / r.span_s;
         let table = r.series.iter().find(|t| t.kind == "flow").unwrap();
         let column = |name| table.column(name).unwrap();
-        let (ps, rtts) = (column("loss_event_rate"), column("srtt_s"));
+        let ps = column("loss_event_rate");
+        let rtts = column("srtt_s");
         let n = ps.len() as f64;
         let fair = |p: f64, rtt: f64| {
             let rto = if preset == Preset::Ns2 { 0.3 } else { 4.0 * rtt };

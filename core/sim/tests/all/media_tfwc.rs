@@ -145,7 +145,9 @@ fn dsl(protocol: &str, n: u32, mbps: f64, room: u64, seed: u64, seconds: f64) ->
             })
             .collect::<Vec<_>>()
     };
-    let (tcp, other, reverse) = (flows(n, 0, 1), flows(n, 0, 1), flows(n.div_ceil(2), 1, 0));
+    let tcp = flows(n, 0, 1);
+    let other = flows(n, 0, 1);
+    let reverse = flows(n.div_ceil(2), 1, 0);
     NetworkSpec {
         seed,
         end: Time::from_secs_f64(seconds),
@@ -194,7 +196,8 @@ fn an_outage_ends_and_it_comes_back() {
         mean(&bps[at(from)..at(to)])
     };
     assert_eq!(part(61.0, 64.9), 0.0);
-    let (before, after) = (part(21.0, 60.0), part(100.0, 200.0));
+    let before = part(21.0, 60.0);
+    let after = part(100.0, 200.0);
     assert!((after / before - 1.0).abs() < 0.25, "{before} {after}");
 }
 
@@ -229,8 +232,8 @@ fn neither_tcp_nor_tfwc_starves() {
 #[test]
 fn a_small_window_is_fair_where_rate_mode_starves_tcp() {
     for (n, mbps) in [(16, 0.2), (64, 1.0)] {
-        let (default, rate) =
-            (theta("tfwc", n, mbps, 5), theta("tfwc(rate-mode=on,spread=0)", n, mbps, 5));
+        let default = theta("tfwc", n, mbps, 5);
+        let rate = theta("tfwc(rate-mode=on,spread=0)", n, mbps, 5);
         assert!((0.35..0.65).contains(&default), "{n} and {n} at {mbps} Mbit/s: {default}");
         assert!(rate < 0.3, "{n} and {n} at {mbps} Mbit/s: {rate}");
     }

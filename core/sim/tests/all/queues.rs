@@ -41,14 +41,16 @@ fn managed_queues_are_shorter_and_the_link_stays_busy() {
 
 #[test]
 fn drop_tail_by_name_is_the_plain_queue() {
-    let (plain, named) = (go(None), go(Some("droptail")));
+    let plain = go(None);
+    let named = go(Some("droptail"));
     assert_eq!((plain.digest, plain.events), (named.digest, named.events));
     assert!(!named.links[0].managed && named.links[0].average.is_none());
 }
 
 #[test]
 fn a_queue_that_only_warns_leaves_senders_without_ecn_alone() {
-    let (plain, cw) = (go(None), go(Some("cw")));
+    let plain = go(None);
+    let cw = go(Some("cw"));
     assert_eq!(plain.digest, cw.digest);
     assert_eq!(plain.links[0].queue_mean, cw.links[0].queue_mean);
 }

@@ -52,7 +52,9 @@ fn spec(
 /// Alone over the whole run, mean of three seeds: application bits over the link's, offered over delivered, and the
 /// queueing delay in milliseconds.
 fn alone(protocol: &str, net: &Net, seconds: f64) -> (f64, f64, f64) {
-    let (mut goodput, mut offered, mut delay) = (0.0, 0.0, 0.0);
+    let mut goodput = 0.0;
+    let mut offered = 0.0;
+    let mut delay = 0.0;
     for seed in 1..=3 {
         let r = go(net, &[(protocol, 1)], (0.0, seconds), (0.0, 0.0), seed);
         let f = &r.groups[0].flows[0];
@@ -239,7 +241,8 @@ fn a_clean_link_is_shared_with_reno_and_cubic() {
         let mut shares = Vec::new();
         for apart in [0.31, 0.39, 0.47, 0.55, 0.63, 0.71, 0.8, 0.88] {
             let ours_first = shares.len() % 2 == 0;
-            let (ours, theirs) = (("rrtp", n), (rival, n));
+            let ours = ("rrtp", n);
+            let theirs = (rival, n);
             let groups = if ours_first { [ours, theirs] } else { [theirs, ours] };
             let r = go(&net, &groups, (20.0, 80.0), (0.1, apart), 1);
             let bytes = |i: usize| r.groups[i].flows.iter().map(|f| f.goodput_bytes).sum::<u64>();
@@ -261,7 +264,8 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
     let share = |rival| {
         let mut sum = 0.0;
         for k in 0..10 {
-            let (ours, theirs) = (("rrtp", 1), (rival, 1));
+            let ours = ("rrtp", 1);
+            let theirs = (rival, 1);
             let groups = if k % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
             let apart = 0.47 + 0.031 * f64::from(k / 2);
             let r = go(&net, &groups, (20.0, 140.0), (0.1, apart), 1);
@@ -270,7 +274,8 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
         }
         sum
     };
-    let (cubic, reno) = (share("cubic"), share("sack"));
+    let cubic = share("cubic");
+    let reno = share("sack");
     // 0.42 if it begins first, 0.35 if it begins half a second later: a sender that detects competitors begins with its
     // present flight, and CUBIC remembers its window of that time for two minutes.
     assert!((0.35..=0.6).contains(&cubic), "beside CUBIC {cubic:.3}");
@@ -370,7 +375,9 @@ fn a_download_finds_its_rate_beside_an_upload() {
 /// that is in flight, probes included, with no window or rate left: the transfer must end all the same.
 #[test]
 fn a_transfer_ends_whatever_is_lost() {
-    let (bps, ms, loss) = (70e3, 200.0, "fade(bad=1s,good=20s) + 20%");
+    let bps = 70e3;
+    let ms = 200.0;
+    let loss = "fade(bad=1s,good=20s) + 20%";
     let net = Net { bps, ms, queue: 16_000, loss, packet: 576 };
     for protocol in ["tear-reliable", "rrtp+tfrc", "rrtp+tfwc", "rrtp+rap", "rrtp"] {
         for seed in 1..=150 {

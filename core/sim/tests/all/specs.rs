@@ -34,7 +34,8 @@ fn link(name: &str, config: LinkConfig) -> LinkSpec {
 }
 
 fn group(name: &str, protocol: Protocol) -> GroupSpec {
-    let (start, stop) = (Time::ZERO, Time::NEVER);
+    let start = Time::ZERO;
+    let stop = Time::NEVER;
     let flow = FlowSpec { start, stop, forward: vec![0], back: vec![1] };
     GroupSpec { name: name.into(), protocol, source: SourceSpec::bulk(), flows: vec![flow] }
 }
@@ -397,7 +398,8 @@ fn source() -> impl Strategy<Value = SourceSpec> {
 fn flows() -> impl Strategy<Value = Vec<FlowSpec>> {
     let route = || prop::collection::vec(any_of(&[0u32, 1], &[2, u32::MAX]), 1..4);
     let flow = (time(), time(), route(), route()).prop_map(|(a, b, forward, back)| {
-        let (start, stop) = (a.min(b), if a == b { Time::NEVER } else { a.max(b) });
+        let start = a.min(b);
+        let stop = if a == b { Time::NEVER } else { a.max(b) };
         FlowSpec { start, stop, forward, back }
     });
     prop::collection::vec(flow, 0..4)
@@ -456,7 +458,8 @@ fn spec() -> impl Strategy<Value = NetworkSpec> {
 #[test]
 fn any_specification_gives_a_result_or_an_error() {
     let mut runner = TestRunner::new(ProptestConfig::with_cases(1500));
-    let (ran, refused) = (Cell::new(0), Cell::new(0));
+    let ran = Cell::new(0);
+    let refused = Cell::new(0);
     let outcome = runner.run(&spec(), |spec| {
         let mut calls = 0;
         let result = run(&spec, &mut |_| {
