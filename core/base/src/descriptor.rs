@@ -245,7 +245,8 @@ impl Settings {
 
     fn put(&mut self, name: &str, value: ParameterValue) {
         if let Some(slot) = self.params.iter_mut().find(|s| s.name == name) {
-            (slot.value, slot.given) = (value, true);
+            slot.value = value;
+            slot.given = true;
         }
     }
 
@@ -319,7 +320,8 @@ impl Settings {
                 && per > 0.0
                 && (x * per).fract() != 0.0
             {
-                let (name, step) = (slot.name, 1.0 / per);
+                let name = slot.name;
+                let step = 1.0 / per;
                 return Err(SpecError::new(format!(
                     "{part}({name}={x}): must be a multiple of {step} here"
                 )));

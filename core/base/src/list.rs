@@ -88,7 +88,8 @@ impl<E: Listed> List<E> {
     /// # Errors
     /// The name cannot be written in a specification, or another part has it.
     pub fn lend(&'static self, part: &'static E) -> Result<Lent<E>, SpecError> {
-        let (kind, name) = (self.kind, part.name());
+        let kind = self.kind;
+        let name = part.name();
         if !is_name(&name.to_ascii_lowercase()) {
             return Err(SpecError::new(format!(
                 "{kind} '{name}' cannot be lent: a name is at most 40 letters, digits, '-', '_' and '+', and begins \

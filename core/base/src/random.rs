@@ -126,7 +126,8 @@ mod tests {
     fn draws_have_the_right_mean_and_spread() {
         let key = RandomKey::from_seed(7).named("uniform");
         let n = 200_000u64;
-        let (mut sum, mut square) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut square = 0.0;
         for i in 0..n {
             let u = key.draw(i);
             sum += u;

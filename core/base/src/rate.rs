@@ -88,7 +88,9 @@ impl Serializer {
     pub fn next(&mut self, size: u32) -> Duration {
         if size != self.size {
             let (d, rest) = Rate(self.rate).transmission(u64::from(size));
-            (self.size, self.whole, self.rest) = (size, d.as_nanos(), rest);
+            self.size = size;
+            self.whole = d.as_nanos();
+            self.rest = rest;
         }
         let mut ns = self.whole;
         let carry = self.carry.wrapping_add(self.rest);

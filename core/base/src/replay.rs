@@ -129,7 +129,9 @@ mod tests {
         fn it_agrees_with_a_set(steps in prop::collection::vec((0u8..4, 0u64..3000), 1..4000), start in 0u64..1 << 40) {
             let mut window = ReplayWindow::default();
             let mut set = BTreeSet::new();
-            let (mut at, mut length, mut lowest) = (start, WINDOW, 0);
+            let mut at = start;
+            let mut length = WINDOW;
+            let mut lowest = 0;
             for (kind, by) in steps {
                 let number = match kind {
                     0 => { at += by; at }

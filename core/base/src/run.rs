@@ -24,7 +24,8 @@ pub fn arrived(
 ) -> impl Iterator<Item = (u64, u64)> {
     let mut at = highest.saturating_add(1);
     runs.filter_map(move |run| {
-        let (from, to) = (at.saturating_sub(run.arrived), at);
+        let from = at.saturating_sub(run.arrived);
+        let to = at;
         at = from.saturating_sub(run.missing);
         (from < to).then_some((from, to))
     })

@@ -121,7 +121,9 @@ impl fmt::Display for Spec {
 /// # Errors
 /// Unbalanced parentheses.
 pub fn split(text: &str) -> Result<Vec<&str>, SpecError> {
-    let (mut depth, mut from, mut out) = (0usize, 0, Vec::new());
+    let mut depth = 0usize;
+    let mut from = 0;
+    let mut out = Vec::new();
     for (i, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
@@ -160,7 +162,8 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 /// Edit distance that counts the transposition of neighbours as one edit (optimal string
 /// alignment).
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
+    let a: Vec<char> = a.chars().take(64).collect();
+    let b: Vec<char> = b.chars().collect();
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
     for (i, row) in rows.iter_mut().enumerate() {
         row[0] = i;

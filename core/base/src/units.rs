@@ -309,7 +309,8 @@ pub fn rate(text: &str) -> Result<Rate, SpecError> {
 /// # Errors
 /// Names the fault in the two ends.
 pub fn ends<'a>(low: &'a str, high: &'a str) -> Result<(f64, f64, &'a str), &'static str> {
-    let ((a, first), (b, second)) = (leading_number(low), leading_number(high));
+    let (a, first) = leading_number(low);
+    let (b, second) = leading_number(high);
     let a = a.ok_or("it begins with no number")?;
     let b = b.ok_or("it ends with no number")?;
     match (first, second) {

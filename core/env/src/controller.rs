@@ -58,8 +58,9 @@ impl StepCounts {
         self.rtt_sum_ns += ack.rtt.as_nanos();
         self.rtt_min = self.rtt_min.min(ack.rtt);
         self.last = (ack.now, ack.rtt);
-        (self.min_rtt, self.srtt, self.outstanding) =
-            (ack.estimate.min_rtt, ack.estimate.srtt, ack.outstanding);
+        self.min_rtt = ack.estimate.min_rtt;
+        self.srtt = ack.estimate.srtt;
+        self.outstanding = ack.outstanding;
     }
 }
 

@@ -55,7 +55,8 @@ fn action_sets_the_window() {
 fn action_sets_the_pacing_rate() {
     for transport in [Transport::Tcp, Transport::Rrtp] {
         let mut link = settings("10Mbit/s,10ms");
-        (link.actions, link.transport) = (vec!["rate".into()], transport);
+        link.actions = vec!["rate".into()];
+        link.transport = transport;
         let [t, r, loss, _] = means(&link, 4.0);
         assert!((t / 0.4 - 1.0).abs() < 0.06 && loss == 0.0, "{transport:?}: {t} {loss}");
         assert!(r < 1.3, "{transport:?}: nothing waits at less than half of the rate: {r}");

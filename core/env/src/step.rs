@@ -78,7 +78,8 @@ impl EpisodeStep {
     }
     /// Change of the RTT from the first to the last acknowledgement per time between them.
     pub fn rtt_gradient(&self) -> f64 {
-        let ((t0, first), (t1, last)) = (self.counts.first, self.counts.last);
+        let (t0, first) = self.counts.first;
+        let (t1, last) = self.counts.last;
         let change = last.as_secs_f64() - first.as_secs_f64();
         if self.counts.acks < 2 { 0.0 } else { ratio(change, t1.since(t0).as_secs_f64(), 0.0) }
     }

@@ -159,11 +159,13 @@ impl VectorEnvironment {
             first_error(each.filter_map(
                 |(i, ((((environment, action), row), (reward, truncated)), last))| {
                     let result = if autoreset == Autoreset::NextStep && environment.has_ended() {
-                        (*reward, *truncated) = (0.0, false);
+                        *reward = 0.0;
+                        *truncated = false;
                         environment.begin(row)
                     } else {
                         environment.step(action, row).and_then(|outcome| {
-                            (*reward, *truncated) = (outcome.reward, outcome.truncated);
+                            *reward = outcome.reward;
+                            *truncated = outcome.truncated;
                             if same_step && outcome.truncated {
                                 last.copy_from_slice(row);
                                 environment.begin(row)?;

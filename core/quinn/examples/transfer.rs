@@ -85,7 +85,8 @@ async fn send(
         // Ends with an error when the connection is closed below.
         while stream.write_all(&block).await.is_ok() {}
     });
-    let (mut sum, mut samples) = (0.0, 0u32);
+    let mut sum = 0.0;
+    let mut samples = 0u32;
     while began.elapsed().as_secs_f64() < seconds {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         sum += connection.rtt().as_secs_f64() * 1e3;
@@ -126,7 +127,8 @@ fn main() -> Result<(), Failure> {
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| "another library has chosen a cryptography provider")?;
-    let (mut link, mut seconds) = ("20Mbit/s,25ms,loss=1%".to_string(), 15.0);
+    let mut link = "20Mbit/s,25ms,loss=1%".to_string();
+    let mut seconds = 15.0;
     let mut controllers: Vec<String> = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {

@@ -102,7 +102,8 @@ impl Adapter {
 
     fn recovery_event(&self, now: Time, cause: RecoveryCause) -> RecoveryEvent {
         let flight = self.packets(self.in_flight);
-        let (min_rtt, srtt) = (self.min_rtt, self.srtt);
+        let min_rtt = self.min_rtt;
+        let srtt = self.srtt;
         RecoveryEvent { now, cause, flight, outstanding: flight, min_rtt, srtt }
     }
 
@@ -208,7 +209,8 @@ impl Controller for Adapter {
         let now = self.time(now);
         let is_first = self.in_flight == 0;
         self.log.sent(now, is_first, self.app_limited);
-        let (before, mtu) = (self.packets(self.in_flight), self.mtu);
+        let before = self.packets(self.in_flight);
+        let mtu = self.mtu;
         self.in_flight = self.in_flight.saturating_add(bytes);
         let packets = self.packets(bytes);
         let scale = self.nominal_mtu as f64 / mtu as f64;
@@ -234,7 +236,8 @@ impl Controller for Adapter {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        let (now, sent) = (self.time(now), self.time(sent));
+        let now = self.time(now);
+        let sent = self.time(sent);
         let smoothed = u64::try_from(rtt.get().as_nanos()).unwrap_or(u64::MAX);
         self.see_rtt(now.since(sent), Duration::from_nanos(smoothed));
         self.app_limited = app_limited;
@@ -261,7 +264,8 @@ impl Controller for Adapter {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let (now, sent) = (self.time(now), self.time(sent));
+        let now = self.time(now);
+        let sent = self.time(sent);
         self.in_flight = self.in_flight.saturating_sub(lost_bytes);
         let is_new = self.recovery.is_none_or(|began| sent > began);
         if lost_bytes == 0 {

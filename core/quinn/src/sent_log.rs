@@ -33,7 +33,8 @@ impl SentLog {
     /// Adds sent packets; `is_first` if no other packet is in flight.
     pub fn sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
         if is_first {
-            (self.delivered_at, self.first_sent) = (now, now);
+            self.delivered_at = now;
+            self.first_sent = now;
         }
         let old = |m: &Moment| now.since(m.sent) > MAX_AGE;
         while self.moments.len() >= MAX_MOMENTS || self.moments.front().is_some_and(old) {

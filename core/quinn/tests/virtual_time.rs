@@ -163,8 +163,8 @@ fn bulk(factory: Factory, link: &str, seconds: u64) -> Outcome {
     let there = link.forward.config(rtt, 1500, false);
     let back = link.back.config(rtt, 1500, false);
     let (server_config, client_config) = configs(factory);
-    let (client_at, server_at): (SocketAddr, SocketAddr) =
-        ("127.0.0.1:1000".parse().unwrap(), "127.0.0.1:2000".parse().unwrap());
+    let client_at: SocketAddr = "127.0.0.1:1000".parse().unwrap();
+    let server_at: SocketAddr = "127.0.0.1:2000".parse().unwrap();
     let config = Arc::new(EndpointConfig::default());
     let client = Endpoint::new(config.clone(), None, false, Some([1; 32]));
     let server = Endpoint::new(config, Some(Arc::new(server_config)), false, Some([2; 32]));
@@ -177,8 +177,10 @@ fn bulk(factory: Factory, link: &str, seconds: u64) -> Outcome {
     client.connection = Some(connected);
     let mut now = Time::ZERO;
     let end = Time::ZERO + Duration::from_secs(seconds);
-    let (mut stream, mut is_open) = (None::<StreamId>, false);
-    let (mut read, mut rtts) = (0u64, (0.0, 0u32));
+    let mut stream = None::<StreamId>;
+    let mut is_open = false;
+    let mut read = 0u64;
+    let mut rtts = (0.0, 0u32);
     let block = vec![0u8; 64 << 10];
     while now < end {
         let instant = at(now);
@@ -251,7 +253,8 @@ const LOSSY: &str = "20Mbit/s,25ms,loss=1%";
 #[test]
 fn our_cubic_behaves_like_quinns() {
     for (link, apart) in [(CLEAN, 0.02), (LOSSY, 0.03)] {
-        let (quinns, ours) = (run("quinn-cubic", link), run("cubic", link));
+        let quinns = run("quinn-cubic", link);
+        let ours = run("cubic", link);
         assert!((quinns.share - ours.share).abs() < apart, "{link}: {quinns:?} {ours:?}");
         assert!(
             (quinns.mean_rtt_ms - ours.mean_rtt_ms).abs() < 10.0,
@@ -262,7 +265,8 @@ fn our_cubic_behaves_like_quinns() {
 
 #[test]
 fn rrtp_keeps_a_lossy_link_busy_and_its_queue_short() {
-    let (quinns, ours) = (run("quinn-cubic", LOSSY), run("rrtp", LOSSY));
+    let quinns = run("quinn-cubic", LOSSY);
+    let ours = run("rrtp", LOSSY);
     assert!(quinns.share < 0.2 && ours.share > 0.85, "{quinns:?} {ours:?}");
     assert!(ours.mean_rtt_ms < 60.0, "{ours:?}");
 }
@@ -291,7 +295,9 @@ fn table() {
         for name in ["quinn-cubic"].into_iter().chain(names) {
             let Some(factory) = factory(name) else { continue };
             let o = bulk(factory, &link, 15);
-            let (lost, sent, rtt) = (o.lost, o.sent, o.mean_rtt_ms);
+            let lost = o.lost;
+            let sent = o.sent;
+            let rtt = o.mean_rtt_ms;
             println!("| {loss} | {name} | {:.2} | {rtt:.0} | {lost} of {sent} |", o.share * 20.0);
         }
     }

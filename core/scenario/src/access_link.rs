@@ -36,7 +36,8 @@ impl AccessLink {
     pub fn draw(&self, seed: u64, side: &str, flow: &str) -> (Rate, Duration) {
         let mut stream = RandomKey::from_seed(seed).named(side).named(flow).stream();
         // Both are always drawn, so that a range in one does not change the other.
-        let (a, b) = (stream.unit(), stream.unit());
+        let a = stream.unit();
+        let b = stream.unit();
         let within = |low: u64, high: u64, u: f64| low + ((high - low) as f64 * u) as u64;
         (
             Rate::from_bps(within(self.rate.0.as_bps(), self.rate.1.as_bps(), a)),

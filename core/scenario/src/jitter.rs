@@ -117,7 +117,8 @@ pub(crate) fn set_reorder(i: &mut Impairments, text: &str) -> Result<(), SpecErr
     if !settings.given("share") {
         return Err(SpecError::new(format!("'{text}' has no share: {FORMS}")));
     }
-    (i.reorder, i.reorder_by) = (0.0, Duration::ZERO);
+    i.reorder = 0.0;
+    i.reorder_by = Duration::ZERO;
     i.early = Some(EarlyConfig {
         share: settings.number("share"),
         correlation: settings.number("correlation"),

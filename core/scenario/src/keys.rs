@@ -257,7 +257,8 @@ pub fn every_name() -> Vec<String> {
 
 /// Names, forms and explanations of all keys that follow the rate and the delay.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let (there, whole): (&'static [DirectionKey], &'static [LinkKey]) = (&KEYS, &LINK_KEYS);
+    let there: &'static [DirectionKey] = &KEYS;
+    let whole: &'static [LinkKey] = &LINK_KEYS;
     let there = there.iter().skip(2).map(|k| (k.name, k.form, k.help));
     there.chain(whole.iter().map(|k| (k.name, k.form, k.help)))
 }

@@ -151,7 +151,8 @@ fn pairs<'a>(pieces: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
         let (key, value) = piece.split_once('=').ok_or_else(|| {
             SpecError::new(format!("'{}' is not key=value; {FORM}", piece.trim()))
         })?;
-        let (key, value) = (key.trim(), value.trim());
+        let key = key.trim();
+        let value = value.trim();
         if value.is_empty() {
             return Err(SpecError::new(format!("'{key}=' has no value")));
         }

@@ -79,7 +79,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("narrows-output-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
-        let (treasure, name) = (folder.join("treasure"), folder.join("output"));
+        let treasure = folder.join("treasure");
+        let name = folder.join("output");
         let plants: [fn(&Path, &Path) -> io::Result<()>; 2] =
             [|from, to| symlink(from, to), |from, to| fs::hard_link(from, to)];
         for plant in plants {

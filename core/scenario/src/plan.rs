@@ -56,7 +56,8 @@ impl Plan {
                 way.carries(scenario.packet).map_err(|e| at_line(wire.line, e))?;
             }
         }
-        let (map, names) = (Map::new(&scenario.links), LinkNames::of(&scenario));
+        let map = Map::new(&scenario.links);
+        let names = LinkNames::of(&scenario);
         let mut groups = Vec::new();
         for flows in &scenario.flows {
             groups.push(group(&scenario, &map, &names, flows).map_err(|e| at_line(flows.line, e))?);
@@ -377,7 +378,8 @@ fn group(
         GroupProtocol::One(spec) => vec![read(spec)?],
         GroupProtocol::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,
     };
-    let (forward, back) = (map.route(&flows.from, &flows.to)?, map.route(&flows.to, &flows.from)?);
+    let forward = map.route(&flows.from, &flows.to)?;
+    let back = map.route(&flows.to, &flows.from)?;
     if forward.len().max(back.len()) > MAX_ROUTE {
         return Err(SpecError::new(format!(
             "the route from '{}' to '{}' has more than {MAX_ROUTE} links",
@@ -418,7 +420,8 @@ fn flow(
     links: &mut Vec<LinkSpec>,
 ) -> FlowSpec {
     let name = format!("{}.{i}", flows.name);
-    let (mut forward, mut back) = (Vec::new(), Vec::new());
+    let mut forward = Vec::new();
+    let mut back = Vec::new();
     let mut own = |own: &Option<OwnLink>, place: &str| {
         own.map(|own| {
             let (rate, delay) = own.side.draw(seed, own.stream, &name);
@@ -435,7 +438,8 @@ fn flow(
             there
         })
     };
-    let (access, egress) = (own(&flows.access, "access"), own(&flows.egress, "egress"));
+    let access = own(&flows.access, "access");
+    let egress = own(&flows.egress, "egress");
     if let Some(host) = host {
         forward.push(links.len() as u32);
         links.push(LinkSpec { name: format!("{name}.host"), config: host.clone(), metered: false });

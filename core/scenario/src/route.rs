@@ -17,7 +17,8 @@ impl<'a> Map<'a> {
     pub fn new(wires: &'a [DuplexLink]) -> Map<'a> {
         let mut map = Map { nodes: BTreeMap::new(), leaving: Vec::new() };
         for (w, wire) in wires.iter().enumerate() {
-            let (a, b) = (map.node(&wire.from), map.node(&wire.to));
+            let a = map.node(&wire.from);
+            let b = map.node(&wire.to);
             let link = 2 * w as u32;
             map.leaving[a].push((link, b, wire.there.delay));
             map.leaving[b].push((link + 1, a, wire.back.delay));
@@ -54,7 +55,8 @@ impl<'a> Map<'a> {
     /// # Errors
     /// A node that does not exist, or no route between the two.
     pub fn route(&self, from: &str, to: &str) -> Result<Vec<u32>, SpecError> {
-        let (source, goal) = (self.find(from)?, self.find(to)?);
+        let source = self.find(from)?;
+        let goal = self.find(to)?;
         if source == goal {
             return Err(SpecError::new(format!("from and to are the same node, '{from}'")));
         }
@@ -79,7 +81,8 @@ impl<'a> Map<'a> {
         let total = source.levels.len() + goal.levels.len() - 2;
         let mut left = vec![None; self.leaving.len()];
         let mut costs = vec![Duration::MAX; self.leaving.len()];
-        (left[goal.levels[0][0]], costs[goal.levels[0][0]]) = (Some(0), Duration::ZERO);
+        left[goal.levels[0][0]] = Some(0);
+        costs[goal.levels[0][0]] = Duration::ZERO;
         for hops_left in 1..=total {
             let level = match goal.levels.get(hops_left) {
                 Some(level) => level,
@@ -89,11 +92,13 @@ impl<'a> Map<'a> {
                 let next =
                     self.leaving[node].iter().filter(|(_, n, _)| left[*n] == Some(hops_left - 1));
                 if let Some(cost) = next.map(|(_, n, d)| *d + costs[*n]).min() {
-                    (left[node], costs[node]) = (Some(hops_left), cost);
+                    left[node] = Some(hops_left);
+                    costs[node] = cost;
                 }
             }
         }
-        let (mut node, mut route) = (source.levels[0][0], Vec::with_capacity(total));
+        let mut node = source.levels[0][0];
+        let mut route = Vec::with_capacity(total);
         for hops_left in (0..total).rev() {
             let on = |(_, n, d): &&(u32, usize, Duration)| {
                 left[*n] == Some(hops_left) && *d + costs[*n] == costs[node]
@@ -172,7 +177,8 @@ mod tests {
 
     /// By the definition: the least (hops, delay, links) of all routes, found by trying all.
     fn by_definition(map: &Map<'_>, from: &str, to: &str) -> Option<Vec<u32>> {
-        let (source, goal) = (map.nodes[from], map.nodes[to]);
+        let source = map.nodes[from];
+        let goal = map.nodes[to];
         let mut open = BTreeSet::from([(0, Duration::ZERO, Vec::new(), source)]);
         while let Some((hops, delay, path, node)) = open.pop_first() {
             if node == goal {
@@ -196,7 +202,8 @@ mod tests {
     fn routes_are_those_of_the_definition() {
         let mut stream = RandomKey::from_seed(3).named("networks").stream();
         let mut below = |n: u64| (stream.bits() % n) as usize;
-        let (mut found, mut missing) = (0, 0);
+        let mut found = 0;
+        let mut missing = 0;
         for _ in 0..300 {
             let nodes = 2 + below(5) as u64;
             let wires: Vec<DuplexLink> = (0..1 + below(8))
@@ -207,8 +214,8 @@ mod tests {
             let map = Map::new(&wires);
             for from in map.nodes.keys() {
                 for to in map.nodes.keys().filter(|to| *to != from) {
-                    let (route, expected) =
-                        (map.route(from, to).ok(), by_definition(&map, from, to));
+                    let route = map.route(from, to).ok();
+                    let expected = by_definition(&map, from, to);
                     assert_eq!(route, expected, "{from} to {to}");
                     *(if route.is_some() { &mut found } else { &mut missing }) += 1;
                 }

@@ -50,7 +50,8 @@ pub struct Timeline {
 /// The text to append to a link's description, each part after a semicolon.
 impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (changes, told) = (&self.changes, &self.reconfigurations);
+        let changes = &self.changes;
+        let told = &self.reconfigurations;
         for (what, texts) in [("changed at", changes), ("new hints at", told)] {
             for (i, text) in texts.iter().enumerate() {
                 write!(f, "{}{text}", if i == 0 { format!("; {what} ") } else { " and ".into() })?;

@@ -61,7 +61,8 @@ pub fn convert(text: &str, form: &Form) -> Result<Vec<u64>, SpecError> {
         rows.next();
     }
     let columns = columns(&names, cells(first, separator).len(), form)?;
-    let (mut times, mut rates) = (Vec::new(), Vec::new());
+    let mut times = Vec::new();
+    let mut rates = Vec::new();
     for (at, line) in rows {
         let cells = cells(line, separator);
         let value = |(column, unit): (usize, f64)| {
@@ -288,7 +289,8 @@ fn of_rates(times: &[f64], rates: &[f64], every: Option<Duration>) -> Result<Vec
     };
     let end = times.last().copied().unwrap_or(0.0) + last;
     let ends = times.iter().skip(1).copied().chain([end]);
-    let (mut out, mut carried) = (Vec::new(), 0.0);
+    let mut out = Vec::new();
+    let mut carried = 0.0;
     for (i, ((from, until), rate)) in times.iter().zip(ends).zip(rates).enumerate() {
         gap(i, *from, until)?;
         let bits = rate * (until - from) / 1e9;

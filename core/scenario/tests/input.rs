@@ -103,8 +103,8 @@ fn every_named_link_is_read_and_shown_in_full() {
     }
     // A relay has one link per direction, which includes the delays of the others.
     for entry in links::LINKS {
-        let (l, folded) =
-            (link(entry.descriptor.name), link(entry.descriptor.name).folded().unwrap());
+        let l = link(entry.descriptor.name);
+        let folded = link(entry.descriptor.name).folded().unwrap();
         assert!(folded.access.is_none() && folded.egress.is_none());
         assert_eq!(folded.base_rtt(), l.base_rtt(), "{}", entry.descriptor.name);
     }

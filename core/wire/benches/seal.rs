@@ -14,7 +14,8 @@ fn main() {
 
 fn ends(suite: Suite) -> (Established, Established) {
     let hello = Hello { connection: ConnectionId(1), params: Params::default() };
-    let (a, b) = (StaticKey::new([1; 32]).unwrap(), StaticKey::new([2; 32]).unwrap());
+    let a = StaticKey::new([1; 32]).unwrap();
+    let b = StaticKey::new([2; 32]).unwrap();
     let mut client = ClientHandshake::new(suite, [0; 16], &Cookie([0; 36]), &a, [3; 32]).unwrap();
     let start = client.start().to_vec();
     let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(&start) else { panic!("no START") };

@@ -75,7 +75,8 @@ impl ApplicationProtocols {
     pub fn new<S: AsRef<str>>(
         names: impl IntoIterator<Item = S>,
     ) -> Result<ApplicationProtocols, ApplicationProtocolError> {
-        let (mut list, mut bytes): (Vec<Box<str>>, usize) = (Vec::new(), 0);
+        let mut list: Vec<Box<str>> = Vec::new();
+        let mut bytes: usize = 0;
         for name in names {
             let name = name.as_ref();
             if !is_name(name.as_bytes()) {

@@ -148,7 +148,8 @@ impl HostilePeer {
             list[0] = PacketRun { arrived: 1, missing: 0, radio: false };
         }
         // It has no nonces of packets that never arrived.
-        let (mut nonce_sum, mut to) = (0, highest + 1);
+        let mut nonce_sum = 0;
+        let mut to = highest + 1;
         for run in &list {
             let told = self.came.range(to.saturating_sub(run.arrived)..to);
             nonce_sum = told.fold(nonce_sum, |sum, (_, nonce)| sum ^ nonce);
@@ -172,7 +173,8 @@ impl HostilePeer {
     /// A packet with more data of a stream of its own.
     pub fn stream(&mut self, now: Time, length: usize) -> Vec<u8> {
         let data = vec![9; length.min(1300)];
-        let (id, offset) = (self.stream, self.offset);
+        let id = self.stream;
+        let offset = self.offset;
         self.offset += data.len() as u64;
         self.frame(now, &Frame::Stream { id, offset, fin: false, data: &data })
     }

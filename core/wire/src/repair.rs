@@ -91,7 +91,9 @@ impl<'a> RepairFields<'a> {
 /// The bitmap of ascending numbers, from the first on, and the number of its bytes in use. `None` if there are no
 /// numbers, or they are too far apart.
 pub fn bitmap(numbers: impl Iterator<Item = u64>) -> Option<([u8; MAX_BITMAP_BYTES], usize)> {
-    let (mut bits, mut used, mut first) = ([0; MAX_BITMAP_BYTES], 0, None);
+    let mut bits = [0; MAX_BITMAP_BYTES];
+    let mut used = 0;
+    let mut first = None;
     for number in numbers {
         let place = number.checked_sub(*first.get_or_insert(number))?;
         let byte = bits.get_mut(usize::try_from(place / 8).ok()?)?;

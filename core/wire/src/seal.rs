@@ -206,7 +206,8 @@ impl Sealer {
         written: usize,
         tail: &[u8],
     ) -> Option<()> {
-        let (nonce, header) = (nonce(number), Aad::from(header));
+        let nonce = nonce(number);
+        let header = Aad::from(header);
         let (payload, tag) = rest.split_last_chunk_mut::<TAG_BYTES>()?;
         payload.get_mut(written..)?.copy_from_slice(tail);
         let sealed = self.key.seal_in_place_separate_tag(nonce, header, payload).ok()?;
@@ -234,7 +235,8 @@ impl Sealer {
             return false;
         }
         let (Some(key), Some(next)) = (self.next.key(), self.next.next()) else { return false };
-        (self.key, self.next) = (key, next);
+        self.key = key;
+        self.next = next;
         self.phase = !self.phase;
         self.sealed = 0;
         self.confirmed = false;

@@ -220,7 +220,8 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..1500),
         cut in any::<prop::sample::Index>(),
     ) {
-        let (mut one, mut other) = (pair(suite, 1).0, pair(suite, 1).0);
+        let mut one = pair(suite, 1).0;
+        let mut other = pair(suite, 1).0;
         let whole = sealed(&mut one, 3, None, &payload);
         let (head, tail) = payload.split_at(cut.index(payload.len() + 1));
         let mut datagram = vec![0xaa; whole.len()];

@@ -157,7 +157,8 @@ mod tests {
     #[test]
     fn token_is_valid_for_its_address_for_a_day() {
         let secrets = TokenSecrets::new(&[1; 32]);
-        let (client, day) = (ip("192.0.2.7"), 24 * 3600);
+        let client = ip("192.0.2.7");
+        let day = 24 * 3600;
         let token = secrets.create(at(105), client, [9; 12], false);
         let good = |now, address, token: &Token| secrets.verify(now, address, token).is_some();
         for now in [105, 106, 105 + day] {

@@ -44,9 +44,11 @@ fn hello_bytes(hello: &Hello) -> Vec<u8> {
 
 fn handshake(v: &mut Vectors, suite: Suite) {
     v.title(suite.noise());
-    let (nonce, client_seed, server_seed) = ([0xa0; 16], [0xc2; 32], [0x52; 32]);
-    let (client_key, server_key) =
-        (StaticKey::new([0xc1; 32]).unwrap(), StaticKey::new([0x51; 32]).unwrap());
+    let nonce = [0xa0; 16];
+    let client_seed = [0xc2; 32];
+    let server_seed = [0x52; 32];
+    let client_key = StaticKey::new([0xc1; 32]).unwrap();
+    let server_key = StaticKey::new([0x51; 32]).unwrap();
     let client: SocketAddr = "192.0.2.1:40000".parse().unwrap();
     let secrets = CookieSecrets::new(&[0xcc; 32]);
     let cookie = secrets.create(Time::from_secs_f64(1234.0), client, &nonce, VERSION);
@@ -134,7 +136,8 @@ fn reset_tokens(v: &mut Vectors) {
 
 fn schedule(v: &mut Vectors, suite: Suite) {
     v.title(&format!("key schedule and packets, suite {}", suite.code()));
-    let (hash, split) = ([0x48; 32], [0x4b; 32]);
+    let hash = [0x48; 32];
+    let split = [0x4b; 32];
     let first = Secret::first(suite, &hash, &split);
     let second = first.next().unwrap();
     v.add("handshake.hash", &hash);

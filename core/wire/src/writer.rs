@@ -94,7 +94,8 @@ impl<'b> FrameWriter<'b> {
             stream(id, offset, fin, data, true, sink)?;
             if data <= sink.room() { Ok(()) } else { Err(BufferFull) }
         })?;
-        (self.ended, self.apart) = (true, data);
+        self.ended = true;
+        self.apart = data;
         Ok(())
     }
 

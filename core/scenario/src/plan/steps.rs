@@ -128,7 +128,8 @@ fn stop(flows: &Flows) -> Time {
 /// The max-min fair share of the first of several groups (flows, most per flow).
 fn split(capacity: f64, groups: &[(usize, f64)]) -> f64 {
     let Some(own) = groups.first() else { return 0.0 };
-    let (mut left, mut flows) = (capacity, groups.iter().map(|g| g.0).sum::<usize>() as f64);
+    let mut left = capacity;
+    let mut flows = groups.iter().map(|g| g.0).sum::<usize>() as f64;
     let mut by_need: Vec<(usize, f64)> = groups.to_vec();
     by_need.sort_by(|a, b| a.1.total_cmp(&b.1));
     for (count, most) in by_need {

@@ -99,8 +99,11 @@ impl<'de> Deserialize<'de> for LinkEntry {
                 f.write_str("a link")
             }
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<LinkEntry, M::Error> {
-                let (mut name, mut from, mut to) = (None, None, None);
-                let (mut keys, mut reverse) = (Keys::default(), None);
+                let mut name = None;
+                let mut from = None;
+                let mut to = None;
+                let mut keys = Keys::default();
+                let mut reverse = None;
                 while let Some(key) = map.next_key_seed(OneOf(&EXPECTED))? {
                     match key {
                         "name" => name = Some(map.next_value()?),

@@ -287,7 +287,8 @@ impl ScenarioReader<'_> {
             self.fill(&mut back, keys)?;
         }
         let name = link.name.clone().unwrap_or_else(|| format!("{}-{}", link.from, link.to));
-        let (from, to) = (link.from.clone(), link.to.clone());
+        let from = link.from.clone();
+        let to = link.to.clone();
         Ok(DuplexLink { name, from, to, there, back, line })
     }
 

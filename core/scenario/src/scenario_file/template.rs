@@ -91,7 +91,8 @@ impl Template {
         for (link, wire) in file.link.iter_mut().zip(&scenario.links) {
             link.get_mut().name = Some(wire.name.clone());
         }
-        let (text, folder) = (text.to_string(), folder.to_path_buf());
+        let text = text.to_string();
+        let folder = folder.to_path_buf();
         Ok(Template { text, folder, file, name: scenario.name, timeline: Timeline::default() })
     }
 

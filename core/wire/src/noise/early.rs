@@ -103,7 +103,8 @@ impl EarlyHandshake {
         let payload = message.bytes()?;
         let (state, first) = begin(suite, &clear, key, server, &seed, &payload)?;
         let start = [&clear[..], &first].concat();
-        let (key, server) = (key.clone(), *server);
+        let key = key.clone();
+        let server = *server;
         Ok(EarlyHandshake { suite, nonce, key, server, seed, clear, payload, start, state })
     }
 

@@ -130,7 +130,8 @@ fn every_answer_has_its_own_keys() {
 
 #[test]
 fn early_frames_are_accepted_only_if_they_fit() {
-    let (token, server) = (Token([0xc0; 36]), *key(2).public());
+    let token = Token([0xc0; 36]);
+    let server = *key(2).public();
     let mut long = message(vec![1; MAX_EARLY_FRAMES]);
     long.hello.params.controller = "x".repeat(128);
     long.hello.params.applications =
