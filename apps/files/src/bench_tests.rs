@@ -135,7 +135,8 @@ impl Drop for Writer {
 /// Two connected streams that are cut after `budget` bytes, counted over both directions.
 pub fn pair(budget: i64) -> (FileStream, FileStream) {
     let budget: Budget = Arc::new(AtomicI64::new(budget));
-    let (there, back) = (Arc::new(Pipe::default()), Arc::new(Pipe::default()));
+    let there = Arc::new(Pipe::default());
+    let back = Arc::new(Pipe::default());
     let end = |pipe: &Arc<Pipe>| End {
         pipe: Arc::clone(pipe),
         budget: Arc::clone(&budget),
@@ -184,7 +185,8 @@ impl crate::service::RequestChannel for Untuned {
 impl Session for Memory {
     fn open(&self) -> Result<FileStream, Error> {
         let (ours, theirs) = pair(self.budget.load(Ordering::SeqCst));
-        let (service, client) = (Arc::clone(&self.service), self.client);
+        let service = Arc::clone(&self.service);
+        let client = self.client;
         let thread =
             std::thread::spawn(move || service.answer(&client, "memory", theirs, &Untuned));
         self.threads.lock().unwrap().push(thread);

@@ -36,7 +36,8 @@ pub(crate) struct Patience {
 impl Patience {
     /// The deadline is `whole` after `now`; `tell` receives the line for the user.
     pub fn new(now: Instant, whole: Duration, tell: fn(&str)) -> Patience {
-        let (until, wait) = (now + whole, whole / FIRST_WAIT);
+        let until = now + whole;
+        let wait = whole / FIRST_WAIT;
         Patience { whole, until, wait, is_told: false, tell, moved: 0, renewals: 0 }
     }
 
@@ -117,7 +118,8 @@ impl ServerSignals {
 
     /// Wraps a stream so that its signals are recorded.
     pub fn observe(&self, FileStream { input, output }: FileStream) -> FileStream {
-        let (follower, code) = (Follower::default(), Vec::new());
+        let follower = Follower::default();
+        let code = Vec::new();
         let input = Box::new(ObservedInput { input, signals: self.clone(), follower, code });
         FileStream { input, output: Box::new(ObservedOutput { output, signals: self.clone() }) }
     }
@@ -205,8 +207,9 @@ mod tests {
     fn attempts_become_rarer_and_end_with_the_patience() {
         for random_key in [0.0, 0.5, 1.0] {
             let began = Instant::now();
-            let (mut patience, mut now, mut waits) =
-                (Patience::new(began, PATIENCE, |_| ()), began, Vec::new());
+            let mut patience = Patience::new(began, PATIENCE, |_| ());
+            let mut now = began;
+            let mut waits = Vec::new();
             while let Some(wait) = patience.next(now, random_key) {
                 waits.push(wait);
                 now += wait;

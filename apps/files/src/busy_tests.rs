@@ -99,7 +99,8 @@ fn interrupting(root: &Path, connections: usize, after: i64) -> (SocketAddr, Arc
     let permits = Permits { put: true, ..Permits::default() };
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), server_options()).unwrap();
-    let (address, came) = (server.local_addr(), Arc::new(AtomicUsize::new(0)));
+    let address = server.local_addr();
+    let came = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&came);
     std::thread::spawn(move || {
         while let Ok(connection) = block_on(server.accept()) {
@@ -127,7 +128,8 @@ fn interruptible(
 ) -> FileStream {
     let until = Until::GivenUp(RequestSlot::unlimited().view());
     let FileStream { input, output } = crate::rrtp::stream(halves, until, None, [0; 32]);
-    let (left, connection) = (Arc::clone(left), connection.clone());
+    let left = Arc::clone(left);
+    let connection = connection.clone();
     let input =
         Interrupted { half: input, left: Arc::clone(&left), connection: connection.clone() };
     let output = Interrupted { half: output, left, connection };
@@ -138,7 +140,8 @@ fn interruptible(
 fn fill(dir: &Path, files: u64, most: u64) -> Vec<(String, Vec<u8>)> {
     (0..files)
         .map(|n| {
-            let (name, content) = (format!("f{n}"), bytes(n, random_key(n, 1, most) as usize));
+            let name = format!("f{n}");
+            let content = bytes(n, random_key(n, 1, most) as usize);
             std::fs::write(dir.join(&name), &content).unwrap();
             (name, content)
         })
@@ -154,7 +157,8 @@ fn is_filled(dir: &Path, files: &[(String, Vec<u8>)]) {
 #[test]
 fn a_transfer_that_loses_its_place_goes_on() {
     const PLACES: usize = 3;
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let content = bytes(1, 3_000_000);
     std::fs::write(root.path().join("large"), &content).unwrap();
     let (server, came) = interrupting(root.path(), PLACES, 500_000);
@@ -178,7 +182,8 @@ fn a_transfer_that_loses_its_place_goes_on() {
 /// Folders, whose files use several streams, and listings resume likewise.
 #[test]
 fn folders_and_listings_that_lose_their_place_go_on() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("d")).unwrap();
     // The waits between attempts are parts of it.
     let few = Duration::from_secs(4);
@@ -214,7 +219,8 @@ fn folders_and_listings_that_lose_their_place_go_on() {
 #[test]
 fn transfer_without_progress_gives_up() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("large"), bytes(1, 3_000_000)).unwrap();
     let (server, _) = interrupting(root.path(), usize::MAX, 500);
     let session = patient(server, Duration::from_secs(2), |line| {
@@ -233,7 +239,8 @@ fn transfer_without_progress_gives_up() {
 /// A local error that looks like the server's is not retried.
 #[test]
 fn local_errors_are_not_retried() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 30_000)).unwrap();
     let (server, came) = interrupting(root.path(), 0, 0);
     let session = session(server, |line| panic!("{line}")).unwrap();

@@ -42,14 +42,17 @@ fn resumed_each(
     to_client: bool,
     transfer: fn(&Memory, &Path) -> Result<Summary, Error>,
 ) -> (u64, u64) {
-    let (mut cuts, mut held) = (0, 0);
+    let mut cuts = 0;
+    let mut held = 0;
     for seed in seeds {
-        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = tempfile::tempdir().unwrap();
+        let here = tempfile::tempdir().unwrap();
         let (from, to) = if to_client { (&root, &here) } else { (&here, &root) };
         let content = bytes(seed, random_key(seed, 1000, 400_000) as usize);
         std::fs::write(from.path().join("f"), &content).unwrap();
         let memory = Memory::new(root.path(), permits());
-        let (target, part) = (to.path().join("f"), to.path().join(part_name("f")));
+        let target = to.path().join("f");
+        let part = to.path().join(part_name("f"));
         let mut kept = 0;
         for attempt in 0.. {
             // Now and then the connection is not cut, so that the test ends.
@@ -97,7 +100,8 @@ fn upload_cut_at_any_byte_resumes_to_identical_bytes() {
 #[test]
 fn source_changed_between_attempts_never_gives_a_mixture() {
     for seed in 0..60 {
-        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = tempfile::tempdir().unwrap();
+        let here = tempfile::tempdir().unwrap();
         let mut versions = vec![bytes(seed, 200_000)];
         // The same size; a changed byte in the held part; a shorter file; a longer one.
         let mut second = versions[0].clone();

@@ -64,7 +64,8 @@ mod tests {
             frames::write(&mut stream, &frame).unwrap();
         }
         for cut in 1..stream.len() {
-            let (mut follower, mut seen) = (Follower::default(), Vec::new());
+            let mut follower = Follower::default();
+            let mut seen = Vec::new();
             for part in stream.chunks(cut) {
                 follower.pass(part, |kind, payload| {
                     if payload.is_empty() {

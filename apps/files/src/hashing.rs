@@ -210,8 +210,8 @@ fn unchanged(about: &Metadata) -> Option<Unchanged> {
     let times = [ns(about.mtime(), about.mtime_nsec()), ns(about.ctime(), about.ctime_nsec())];
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let settled = i128::try_from(now.checked_sub(SETTLED)?.as_nanos()).ok()?;
-    let (device, inode) =
-        (cap_fs_ext::MetadataExt::dev(about), cap_fs_ext::MetadataExt::ino(about));
+    let device = cap_fs_ext::MetadataExt::dev(about);
+    let inode = cap_fs_ext::MetadataExt::ino(about);
     (times[1] < settled).then_some(Unchanged { device, inode, size: about.len(), times })
 }
 /// Without a change time that users cannot set, hashes are not cached.

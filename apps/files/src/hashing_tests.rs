@@ -103,10 +103,13 @@ fn two_hash_at_the_same_time_and_no_more() {
         old_file(folder.path(), &n.to_string(), 300_000);
     }
     let h = Hashing::default();
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+    let now = Arc::new(AtomicUsize::new(0));
+    let most = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for n in 0..6_u8 {
-            let (h, now, most) = (&h, &now, &most);
+            let h = &h;
+            let now = &now;
+            let most = &most;
             let path = folder.path();
             scope.spawn(move || {
                 let dir = Dir::open_ambient_dir(path, ambient_authority()).unwrap();

@@ -36,7 +36,8 @@ fn serve(root: &Path, permits: Permits) -> (Arc<Service>, SocketAddr, SocketAddr
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let any = "127.0.0.1:0".parse().unwrap();
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
-    let (config, own) = (connection(protocol), Permit::Own);
+    let config = connection(protocol);
+    let own = Permit::Own;
     let udp = RrtpServer::bind(any, &identity(3), Arc::clone(&service), config, own, None).unwrap();
     let tcp = tcp::TcpServer::bind(any, identity(3), Arc::clone(&service)).unwrap();
     let at = (udp.address(), tcp.address().unwrap());
@@ -49,7 +50,8 @@ fn over_udp(to: SocketAddr, key: u8) -> RrtpSession {
 }
 fn over_udp_with(to: SocketAddr, key: u8, set: impl Fn(&mut ConnectionConfig)) -> RrtpSession {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
-    let (host, mut config) = (to.ip().to_string(), connection(protocol));
+    let host = to.ip().to_string();
+    let mut config = connection(protocol);
     set(&mut config);
     let expect = Expect::Key(*identity(3).public());
     let how = SessionOptions::new(expect, config, &NEVER);
@@ -147,7 +149,8 @@ fn begin_upload(memory: &Memory, name: &str, size: u64, some: &[u8]) -> FileStre
 /// Another client's upload of the same name neither ends an upload nor changes its result.
 #[test]
 fn an_upload_is_not_disturbed_by_another_client() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let mut memory = Memory::new(root.path(), puts());
     let content = bytes(1, 100_000);
     std::fs::write(here.path().join("f"), &content).unwrap();
@@ -201,7 +204,8 @@ fn old_partial_uploads_are_removed() {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("d")).unwrap();
     let old = root.path().join("d").join(upload_name("f", b"key"));
-    let (new, own) = (root.path().join(upload_name("g", b"key")), root.path().join(part_name("h")));
+    let new = root.path().join(upload_name("g", b"key"));
+    let own = root.path().join(part_name("h"));
     for file in [&old, &new, &own] {
         std::fs::write(file, b"half").unwrap();
         assert_eq!(is_upload(file.file_name().unwrap().to_str().unwrap()), file != &own);
@@ -259,7 +263,8 @@ impl Session for CountedStreams {
 
 #[test]
 fn many_small_files_share_a_few_streams_both_ways() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     for n in 0..300 {
         std::fs::write(here.path().join(format!("f{n}")), bytes(n, 3000)).unwrap();
     }
@@ -331,7 +336,8 @@ fn hidden_files_come_only_into_a_folder_of_their_own() {
 /// A file that appears under the name during the transfer is not replaced.
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 300_000)).unwrap();
     let memory = Memory::new(root.path(), Permits::default());
     let target = here.path().join("f");

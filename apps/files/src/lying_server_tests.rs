@@ -61,7 +61,8 @@ impl<F> Liar<F> {
 impl<F: Fn(&FileRequest) -> Lie + Send + Sync + 'static> Session for Liar<F> {
     fn open(&self) -> Result<FileStream, Error> {
         let (ours, theirs) = pair(i64::MAX);
-        let (rule, said) = (Arc::clone(&self.rule), Arc::clone(&self.said));
+        let rule = Arc::clone(&self.rule);
+        let said = Arc::clone(&self.said);
         let started = Arc::clone(&self.started);
         std::thread::spawn(move || {
             let FileStream { input, mut output } = theirs;

@@ -20,13 +20,15 @@ fn puts() -> Permits {
 
 /// Files, folders and bytes below a folder.
 fn there(root: &Path) -> (u64, u64) {
-    let (mut names, mut bytes) = (0, 0);
+    let mut names = 0;
+    let mut bytes = 0;
     for entry in std::fs::read_dir(root).unwrap().flatten() {
         let about = entry.metadata().unwrap();
         names += 1;
         if about.is_dir() {
             let below = there(&entry.path());
-            (names, bytes) = (names + below.0, bytes + below.1);
+            names += below.0;
+            bytes += below.1;
         } else {
             bytes += about.len();
         }
@@ -182,7 +184,8 @@ fn two_simultaneous_puts_of_one_name_leave_one_whole() {
             let mut second = Memory::new(root.path(), permits());
             // One service, two keys.
             second.service = std::sync::Arc::clone(&first.service);
-            (first.client, second.client) = ([1; 32], [2; 32]);
+            first.client = [1; 32];
+            second.client = [2; 32];
             let contents =
                 [1, 2].map(|n| bytes(seed + n, random_key(seed, n, 60_000) as usize + 1));
             let done = std::thread::scope(|scope| {

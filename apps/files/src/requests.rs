@@ -257,7 +257,8 @@ pub struct RequestSlot {
 impl RequestSlot {
     /// A slot that is never revoked, for a service without limits.
     pub fn unlimited() -> RequestSlot {
-        let (state, moved) = (AtomicU8::new(LIVE), AtomicU64::new(0));
+        let state = AtomicU8::new(LIVE);
+        let moved = AtomicU64::new(0);
         RequestSlot {
             requests: None,
             id: 0,

@@ -60,7 +60,8 @@ fn right() -> Expect {
 
 #[test]
 fn files_pass_both_ways_and_server_names_its_protocol() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let content = bytes(1, 3_000_000);
     std::fs::write(root.path().join("f"), &content).unwrap();
     let server = serve(root.path(), Permits { put: true, overwrite: true, ..Permits::default() });
@@ -90,7 +91,8 @@ fn permitting_server_sends_with_the_clients_protocol() {
         (Permit::Listed, "tear-reliable", "rrtp+cubic"),
         (Permit::Listed, "rrtp+fixed", "rrtp+cubic"),
     ] {
-        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = tempfile::tempdir().unwrap();
+        let here = tempfile::tempdir().unwrap();
         let content = bytes(2, 300_000);
         std::fs::write(root.path().join("f"), &content).unwrap();
         let permits = Permits::default();
@@ -116,7 +118,8 @@ fn permitting_server_sends_with_the_clients_protocol() {
 /// Each session leaves a token for the next one, which may be in another process.
 #[test]
 fn address_tokens_outlast_a_session() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let server = serve(root.path(), Permits::default());
     let identity = Identity::new([4; 32]).unwrap();
     let file = here.path().join("tokens");
@@ -140,7 +143,8 @@ fn address_tokens_outlast_a_session() {
 /// executed if they arrive so.
 #[test]
 fn a_known_server_is_asked_with_the_first_packet() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), b"small").unwrap();
     let server = serve(root.path(), Permits { put: true, ..Permits::default() });
     let identity = Identity::new([4; 32]).unwrap();
@@ -191,7 +195,8 @@ fn wrong_keys_and_strangers_are_told_apart() {
 
 #[test]
 fn learning_server_stores_the_path_to_a_client() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let file = here.path().join("clients.toml");
     std::fs::write(root.path().join("large"), bytes(3, 3_000_000)).unwrap();
     std::fs::write(root.path().join("small"), b"says nothing").unwrap();
@@ -227,7 +232,8 @@ fn stored_path_seeds_only_connections_on_that_path() {
     let here = tempfile::tempdir().unwrap();
     let told = |rtt_s: Option<f64>| {
         let learned = LearnedPaths::at(here.path().join("clients.toml"));
-        let (rate, rtt) = (Some(Rate::from_bps(40_000_000)), rtt_s.map(Duration::from_secs_f64));
+        let rate = Some(Rate::from_bps(40_000_000));
+        let rtt = rtt_s.map(Duration::from_secs_f64);
         let path = MeasuredPath::from(PathHints { rate, rtt, loss: None });
         learned.keep("this client", path).unwrap();
         let key = StaticKey::new([3; 32]).unwrap();

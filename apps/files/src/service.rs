@@ -88,7 +88,9 @@ pub struct AnsweredRequest {
 impl AnsweredRequest {
     /// An event of a client, without a request yet.
     pub fn new(from: &str) -> AnsweredRequest {
-        let (what, path, took) = ("?", String::new(), Duration::ZERO);
+        let what = "?";
+        let path = String::new();
+        let took = Duration::ZERO;
         AnsweredRequest {
             from: from.to_string(),
             what,
@@ -173,11 +175,14 @@ impl Service {
             Dir::open_ambient_dir(root, ambient_authority()).map_err(|e| Error::file(&what, &e))?;
         // A folder that opens may still refuse to be listed.
         dir.entries().map_err(|e| Error::file(&what, &e))?;
-        let (quota, caps) = (Quota::new(permits.quota), caps::Caps::default());
+        let quota = Quota::new(permits.quota);
+        let caps = caps::Caps::default();
         caps.set(permits.rate);
-        let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
+        let uploads = put::Uploads::default();
+        let hashing = Hashing::default();
         let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
-        let (log, may_put) = (Box::new(log), permits.put);
+        let log = Box::new(log);
+        let may_put = permits.put;
         let permits = RwLock::new(Arc::new(permits));
         let service = Service { root: dir, permits, uploads, quota, caps, hashing, requests, log };
         if may_put {
@@ -247,7 +252,8 @@ impl Service {
         link: &dyn RequestChannel,
     ) {
         let slot = RequestSlot::unlimited();
-        let (source, slot) = (self.source(None, Some(*client)), slot.view());
+        let source = self.source(None, Some(*client));
+        let slot = slot.view();
         let from = from.to_string();
         let caller = Caller { key: *client, from, source, slot, is_early: false };
         self.converse(&caller, None, stream, link);
@@ -337,7 +343,8 @@ impl Service {
             FileRequest::MakeFolder { path, .. } => ("mkdir", path),
             FileRequest::Tune(tuning) => ("tune", &tuning.controller),
         };
-        (event.what, event.path) = (what, path.clone());
+        event.what = what;
+        event.path = path.clone();
         let next = match &request {
             FileRequest::Put { size, .. } => ResumePoint::Skip(*size),
             _ => ResumePoint::Request,

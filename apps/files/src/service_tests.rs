@@ -165,7 +165,8 @@ fn unlisted_clients_are_refused_with_their_key() {
 
 #[test]
 fn finished_file_is_skipped_and_changed_one_replaced() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let memory = Memory::new(root.path(), puts());
     let dir = open(here.path());
     for content in [bytes(1, 300_000), bytes(2, 300_000), bytes(1, 100), Vec::new()] {
@@ -185,7 +186,8 @@ fn finished_file_is_skipped_and_changed_one_replaced() {
 
 #[test]
 fn whole_folders_pass_both_ways_with_all_entries() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     for d in ["a/b/c", "a/empty", "z"] {
         std::fs::create_dir_all(here.path().join(d)).unwrap();
     }
@@ -202,7 +204,8 @@ fn whole_folders_pass_both_ways_with_all_entries() {
     let done = get_tree(&memory, &path("new/er"), |_| Ok(open(back.path())), &control()).unwrap();
     assert_eq!((done.files, done.moved), (5, 500_000));
     for name in names {
-        let (a, b) = (here.path().join(name), back.path().join(name));
+        let a = here.path().join(name);
+        let b = back.path().join(name);
         assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap(), "{name}");
     }
     assert!(back.path().join("a/empty").is_dir());
@@ -217,7 +220,8 @@ fn whole_folders_pass_both_ways_with_all_entries() {
 
 #[test]
 fn newer_of_two_uploads_of_one_file_continues() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let memory = Memory::new(root.path(), puts());
     let content = bytes(7, 100_000);
     std::fs::write(here.path().join("f"), &content).unwrap();
@@ -248,7 +252,8 @@ fn newer_of_two_uploads_of_one_file_continues() {
 #[test]
 fn stopped_client_keeps_its_partial_file() {
     static STOP: AtomicBool = AtomicBool::new(false);
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 600_000)).unwrap();
     let memory = Memory::new(root.path(), Permits::default());
     let stops = TransferControl::new(&STOP, None, |step| {
@@ -367,12 +372,14 @@ fn names_of_a_server_that_lead_elsewhere_are_left_out() {
 /// 300 kB in all, at 500 kB/s: less than 0.4 s if each transfer had the rate for itself.
 #[test]
 fn all_transfers_of_a_client_share_its_rate() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 150_000)).unwrap();
     std::fs::write(here.path().join("g"), bytes(2, 150_000)).unwrap();
     let rate = |bits_per_s| Some(narrows_base::Rate::from_bps(bits_per_s));
     let memory = Memory::new(root.path(), Permits { rate: rate(4_000_000), ..puts() });
-    let (memory, dir) = (&memory, &open(here.path()));
+    let memory = &memory;
+    let dir = &open(here.path());
     let begun = std::time::Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| get(memory, &path("f"), dir, "f", &control()).unwrap());

@@ -93,7 +93,8 @@ fn serve_tcp(root: &Path) -> SocketAddr {
 }
 
 fn over_tcp(to: SocketAddr, silence: Duration) -> TcpSession {
-    let (accept, ours) = (Box::new(|_: &[u8; 32]| Ok(())), Identity::new([4; 32]).unwrap());
+    let accept = Box::new(|_: &[u8; 32]| Ok(()));
+    let ours = Identity::new([4; 32]).unwrap();
     let session = TcpSession::new(&to.ip().to_string(), to.port(), ours, None, accept, &NEVER);
     session.unwrap().silent_for(silence)
 }
@@ -106,9 +107,11 @@ fn stalls_after(server: SocketAddr, most: u64) -> SocketAddr {
         let mut kept = Vec::new();
         for client in listener.incoming().flatten() {
             let up = TcpStream::connect(server).unwrap();
-            let (mut c, mut u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+            let mut c = client.try_clone().unwrap();
+            let mut u = up.try_clone().unwrap();
             std::thread::spawn(move || std::io::copy(&mut c, &mut u));
-            let (c, u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+            let c = client.try_clone().unwrap();
+            let u = up.try_clone().unwrap();
             std::thread::spawn(move || std::io::copy(&mut u.take(most), &mut &c));
             kept.push((client, up));
         }
@@ -139,7 +142,8 @@ fn server_that_stops_midway_is_given_up_over_tcp() {
 /// The server of a long upload sends only WAIT frames. That is no silence: traffic in either direction counts.
 #[test]
 fn upload_longer_than_the_silence_limit_succeeds() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("mine"), bytes(1, 450_000)).unwrap();
     let server = serve_tcp(root.path());
     let session = over_tcp(server, Duration::from_secs(2));

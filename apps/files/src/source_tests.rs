@@ -89,7 +89,8 @@ fn each_omitted_entry_is_named_with_its_reason() {
 
 #[test]
 fn bytes_appended_during_sending_do_not_matter() {
-    let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let there = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let content = bytes(1, 3_000_000);
     let append = |log: std::path::PathBuf| {
         when_moving(move || {
@@ -110,7 +111,8 @@ fn bytes_appended_during_sending_do_not_matter() {
 
 #[test]
 fn shortened_or_overwritten_source_is_named() {
-    let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let there = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let server = Memory::new(there.path(), puts());
     let log = here.path().join("log");
     for (shorter, said) in [(true, "shorter"), (false, "written over")] {
@@ -139,7 +141,8 @@ fn shortened_or_overwritten_source_is_named() {
 #[cfg(target_os = "linux")]
 fn holes_stay_holes() {
     use std::os::unix::fs::MetadataExt as _;
-    let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let there = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     let mut file = File::create(there.path().join("disk")).unwrap();
     file.write_all(&bytes(3, 5_000)).unwrap();
     file.seek(SeekFrom::Start(7_000_001)).unwrap();
@@ -176,7 +179,8 @@ fn partial_file_as_symlink_is_not_followed() {
         [|from, to| std::fs::hard_link(from, to), |from, to| std::os::unix::fs::symlink(from, to)];
     for link in links {
         for victims in [b"alias ls=ls\n".to_vec(), content[..1000].to_vec()] {
-            let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let there = tempfile::tempdir().unwrap();
+            let here = tempfile::tempdir().unwrap();
             let server = Memory::new(there.path(), puts());
             std::fs::write(there.path().join("f"), &content).unwrap();
             let victim = here.path().join("victim");

@@ -79,7 +79,8 @@ fn way(server: SocketAddr, clients: Damage, servers: Damage) -> SocketAddr {
         for tcp in [&client, &up] {
             tcp.set_nodelay(true).unwrap();
         }
-        let (c, u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+        let c = client.try_clone().unwrap();
+        let u = up.try_clone().unwrap();
         std::thread::spawn(move || pass(c, u, &clients));
         pass(up, client, &servers);
     });
@@ -124,7 +125,8 @@ fn opening_cut_at_any_byte_leaves_the_server_working() {
 /// After a valid handshake: messages that are empty, shorter than a tag, announced and not sent, forged.
 #[test]
 fn partial_or_forged_messages_after_opening_close_the_connection() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 100)).unwrap();
     let (service, server) = serve(root.path());
     let lies = [vec![], vec![0], vec![0, 0], vec![0, 15], vec![0xff, 0xff], vec![0xff; 20]];
@@ -147,7 +149,8 @@ fn partial_or_forged_messages_after_opening_close_the_connection() {
 
 #[test]
 fn request_arriving_byte_by_byte_is_served() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 3000)).unwrap();
     let (service, server) = serve(root.path());
     let way = way(server, Damage::Single, Damage::Single);

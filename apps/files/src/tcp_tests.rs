@@ -36,7 +36,8 @@ fn session(to: SocketAddr, congestion: Option<&str>, accept: Accept) -> Result<T
 
 #[test]
 fn files_go_both_ways_across_many_changes_of_keys() {
-    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
     // Sixty messages; in tests keys change every eight.
     let content = bytes(1, 4_000_000);
     std::fs::write(root.path().join("f"), &content).unwrap();
@@ -134,9 +135,11 @@ fn a_changed_or_missing_byte_is_noticed() {
         std::thread::spawn(move || {
             let (mut client, _) = listener.accept().unwrap();
             let mut up = TcpStream::connect(server).unwrap();
-            let (mut c, mut u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+            let mut c = client.try_clone().unwrap();
+            let mut u = up.try_clone().unwrap();
             std::thread::spawn(move || std::io::copy(&mut c, &mut u));
-            let (mut seen, mut some) = (0, [0; 4096]);
+            let mut seen = 0;
+            let mut some = [0; 4096];
             while let Ok(n @ 1..) = up.read(&mut some) {
                 let here = (seen..seen + n).contains(&at).then(|| at - seen);
                 if let Some(i) = here.filter(|_| change) {

@@ -141,7 +141,8 @@ fn decoded(path: &str) -> Result<String, &'static str> {
             continue;
         }
         let digit = |d: Option<u8>| d.and_then(|d| char::from(d).to_digit(16)).ok_or(WRONG);
-        let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
+        let high = digit(bytes.next())?;
+        let low = digit(bytes.next())?;
         out.push((high * 16 + low) as u8);
     }
     String::from_utf8(out).map_err(|_| "the path is not UTF-8")

@@ -37,7 +37,8 @@ impl<'s, T> Pipeline<'s, T> {
 
     /// Whether another request may be sent before the first answer was read.
     pub fn has_room(&self) -> bool {
-        let (mut requests, mut files) = (0, 0_u64);
+        let mut requests = 0;
+        let mut files = 0_u64;
         for sent in &self.sent {
             requests += sent.request;
             files = files.saturating_add(sent.file);

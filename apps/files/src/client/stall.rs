@@ -39,7 +39,8 @@ pub(super) fn ask(session: &dyn Session, request: &FileRequest) -> Result<Watche
 
 fn watch(session: &dyn Session, FileStream { input, output }: FileStream) -> Watched {
     let stall = Stall::new(session.max_stall());
-    let (reading, writing) = (stall.clone(), stall.clone());
+    let reading = stall.clone();
+    let writing = stall.clone();
     let input = Box::new(StallReader { input, stall: reading, follower: Follower::default() });
     (FileFrameReader::new(input), Box::new(StallWriter { output, stall: writing }), stall)
 }
@@ -67,7 +68,8 @@ enum IoDirection {
 
 impl Stall {
     fn new(limit: Duration) -> Stall {
-        let (since, waited) = (Instant::now(), [Duration::ZERO; 2]);
+        let since = Instant::now();
+        let waited = [Duration::ZERO; 2];
         Stall(Arc::new(Mutex::new(StallState {
             limit,
             since,
@@ -102,13 +104,17 @@ impl Stall {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
         if state.bytes >= MIN_PROGRESS {
-            (state.since, state.bytes, state.is_at_work) = (Instant::now(), 0, false);
+            state.since = Instant::now();
+            state.bytes = 0;
+            state.is_at_work = false;
             state.waited = [Duration::ZERO; 2];
             return Ok(());
         }
         // The other half may have made progress meanwhile.
         let took = took.min(state.since.elapsed());
-        let (limit, bytes, is_at_work) = (state.limit, state.bytes, state.is_at_work);
+        let limit = state.limit;
+        let bytes = state.bytes;
+        let is_at_work = state.is_at_work;
         let Some(waited) = state.waited.get_mut(half as usize) else { return Ok(()) };
         *waited = waited.saturating_add(took);
         if *waited < limit {
@@ -134,7 +140,8 @@ impl Read for StallReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let begun = Instant::now();
         let read = self.input.read(into)?;
-        let (mut moved, stall) = (0, &self.stall);
+        let mut moved = 0;
+        let stall = &self.stall;
         self.follower.pass(into.get(..read).unwrap_or_default(), |kind, payload| match kind {
             0 => stall.on_wait(),
             _ => moved += payload.len() as u64,

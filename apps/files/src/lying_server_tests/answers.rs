@@ -47,7 +47,8 @@ fn malformed_answer_gives_one_clear_error_per_command() {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir(here.path().join("from")).unwrap();
         std::fs::write(here.path().join("from/mine"), bytes(1, 3000)).unwrap();
-        let (dir, from) = (open(here.path()), open(&here.path().join("from")));
+        let dir = open(here.path());
+        let from = open(&here.path().join("from"));
         let said = lie.clone();
         let server = liar(move |_| SayAndEnd(said.clone()));
         let sources = UploadTree::contents(open(&here.path().join("from")));
@@ -81,7 +82,8 @@ fn answer_cut_at_any_byte_is_an_error() {
     for (what, answer) in [file(&content), listing(entries), taken].into_iter().enumerate() {
         for end in 0..=answer.len() {
             let here = tempfile::tempdir().unwrap();
-            let (dir, is_whole) = (open(here.path()), end == answer.len());
+            let dir = open(here.path());
+            let is_whole = end == answer.len();
             let said = answer[..end].to_vec();
             let server = liar(move |_| SayAndEnd(said.clone()));
             let error = match what {
@@ -109,7 +111,8 @@ fn answer_cut_at_any_byte_is_an_error() {
 /// More bytes, fewer, huge sizes, other bytes; the right bytes of a file that was not requested.
 #[test]
 fn wrong_lengths_and_hashes_never_get_a_name() {
-    let (abc, end) = (&b"abc"[..], FileFrame::End(hash(b"abc")));
+    let abc = &b"abc"[..];
+    let end = FileFrame::End(hash(abc));
     let begin = |size| FileFrame::Begin { start: 0, size, mode: None };
     let held = part_name("f");
     for (i, lie) in [

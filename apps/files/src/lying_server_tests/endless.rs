@@ -93,7 +93,8 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
 
     let errors = |server: &dyn Session| {
         let here = tempfile::tempdir().unwrap();
-        let (dir, tree) = (open(here.path()), here.path().join("d"));
+        let dir = open(here.path());
+        let tree = here.path().join("d");
         std::fs::write(here.path().join("mine"), bytes(1, 3000)).unwrap();
         let errors = [
             put(server, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err(),

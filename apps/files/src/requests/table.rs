@@ -109,8 +109,9 @@ impl RequestTable {
     /// `held` limits all requests, `running` those that are answered at the same time. A request that moved no bytes
     /// for `idle` ms gives way.
     pub fn new(held: RequestLimits, running: RequestLimits, idle: u64) -> RequestTable {
-        let (counts, busy, had) =
-            (RequestCounts::default(), RequestCounts::default(), RequestCounts::default());
+        let counts = RequestCounts::default();
+        let busy = RequestCounts::default();
+        let had = RequestCounts::default();
         RequestTable { held, running, entries: BTreeMap::new(), counts, busy, had, next: 0, idle }
     }
 
@@ -135,7 +136,8 @@ impl RequestTable {
         let id = self.next;
         self.next += 1;
         self.counts.add(&source);
-        let (stage, ending) = (RequestStage::Reading, false);
+        let stage = RequestStage::Reading;
+        let ending = false;
         let entry = RequestEntry { source, stage, since: now, moved_at: now, moved: 0, ending };
         self.entries.insert(id, entry);
         Some((id, gone))
@@ -179,7 +181,8 @@ impl RequestTable {
     /// A request is complete and waits for its turn.
     pub fn wait(&mut self, now: u64, id: u64) {
         if let Some(e) = self.entries.get_mut(&id) {
-            (e.stage, e.since) = (RequestStage::Waiting, now);
+            e.stage = RequestStage::Waiting;
+            e.since = now;
         }
     }
 
@@ -228,7 +231,9 @@ impl RequestTable {
     /// A request is answered from now on.
     pub fn run(&mut self, now: u64, id: u64) {
         if let Some(e) = self.entries.get_mut(&id) {
-            (e.stage, e.since, e.moved_at) = (RequestStage::Running, now, now);
+            e.stage = RequestStage::Running;
+            e.since = now;
+            e.moved_at = now;
             self.busy.add(&e.source);
             self.had.add(&e.source);
         }
@@ -239,7 +244,8 @@ impl RequestTable {
         if let Some(e) = self.entries.get_mut(&id)
             && bytes >= e.moved.saturating_add(MOVES)
         {
-            (e.moved, e.moved_at) = (bytes, now);
+            e.moved = bytes;
+            e.moved_at = now;
         }
     }
 

@@ -186,7 +186,8 @@ fn threads_are_bounded_and_every_request_is_answered() {
     let (tell, told) = mpsc::channel();
     for n in 0..64 {
         let slot = requests.admit(source("192.0.2.1", n)).unwrap();
-        let (gate, tell) = (Arc::clone(&gate), tell.clone());
+        let gate = Arc::clone(&gate);
+        let tell = tell.clone();
         requests.run(slot, move |slot| {
             let _ = gate.lock().unwrap().recv();
             tell.send(slot.is_ok()).unwrap();
@@ -234,7 +235,8 @@ fn evicted_waiting_request_is_answered() {
 fn requests_of_clients_that_are_not_admitted_any_more_end() {
     let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
     let of = |key: u8| RequestSource::new(None, Some([key; 32]), true);
-    let (stays, goes) = (requests.admit(of(1)).unwrap(), requests.admit(of(2)).unwrap());
+    let stays = requests.admit(of(1)).unwrap();
+    let goes = requests.admit(of(2)).unwrap();
     let unknown = requests.admit(RequestSource::new(None, None, false)).unwrap();
     requests.end_others(|key| *key == [1; 32]);
     assert!(stays.given_up().is_none() && unknown.given_up().is_none());

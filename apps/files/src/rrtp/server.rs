@@ -152,7 +152,8 @@ impl AcceptorState {
         ours: PublicKey,
         learned: Option<Arc<LearnedPaths>>,
     ) -> AcceptorState {
-        let (spawned, measured) = (RefCell::default(), RefCell::default());
+        let spawned = RefCell::default();
+        let measured = RefCell::default();
         let probes = ProbeGate::default();
         AcceptorState { service, label, ours, learned, spawned, measured, probes }
     }
@@ -242,7 +243,9 @@ async fn requested(
         Err(e) if e.kind == ErrorKind::Cut => return,
         Err(e) => return refuse(&front.service, &caller, send, e),
     };
-    let (service, label, ours) = (Arc::clone(&front.service), front.label.clone(), front.ours);
+    let service = Arc::clone(&front.service);
+    let label = front.label.clone();
+    let ours = front.ours;
     let is_early = receive.is_early();
     front.service.requests().run(slot, move |slot| {
         let slot = match slot {
@@ -336,7 +339,8 @@ pub(crate) fn remember(connection: &Connection, learned: &LearnedPaths, place: &
 
 /// Stores the measurements of an ended connection, as far as the delivered bytes confirm them.
 fn keep(measured: &MeasuredConnection, learned: Arc<LearnedPaths>, place: &str) {
-    let (connection, delivered) = (&measured.connection, measured.delivered.borrow());
+    let connection = &measured.connection;
+    let delivered = measured.delivered.borrow();
     let found = MeasuredPath::verified(&connection.learned(), &delivered);
     let place = place.to_string();
     let retreated = connection.stats().counters.retreats > 0;

@@ -66,7 +66,8 @@ impl SessionOptions {
         stop: &'static AtomicBool,
     ) -> SessionOptions {
         let tokens = SavedTokens::default();
-        let (silence, patience) = (SILENCE, PATIENCE);
+        let silence = SILENCE;
+        let patience = PATIENCE;
         SessionOptions { expect, config, tap: None, tokens, stop, silence, patience, busy: |_| () }
     }
 }
@@ -137,8 +138,10 @@ impl RrtpSession {
         how: SessionOptions,
     ) -> RrtpSession {
         let patience = Mutex::new(Patience::new(Instant::now(), how.patience, how.busy));
-        let (host, identity) = (host.to_string(), identity.clone());
-        let (current, first) = (Mutex::default(), FirstConnection::default());
+        let host = host.to_string();
+        let identity = identity.clone();
+        let current = Mutex::default();
+        let first = FirstConnection::default();
         RrtpSession { host, port, identity, how, patience, current, first }
     }
 
@@ -183,7 +186,8 @@ impl RrtpSession {
             }
             // Expect the server's first key, and no other.
             let expect = self.peer_key().map_or(self.how.expect, Expect::Key);
-            let (config, tap) = (self.how.config.clone(), self.how.tap.clone());
+            let config = self.how.config.clone();
+            let tap = self.how.tap.clone();
             let tokens = self.how.tokens.clone();
             let how = SessionOptions { expect, config, tap, tokens, ..self.how };
             let opened = open(&[current.address], &self.identity, &how, &mut patience, None);
@@ -356,7 +360,8 @@ impl Drop for Current {
 impl RrtpSession {
     /// Wraps the halves of a stream for the session's user.
     fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> FileStream {
-        let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
+        let until = Until::Stopped(self.how.stop);
+        let silence = Silence::new(self.how.silence);
         let ours = *self.identity.public();
         current.signals.observe(stream(halves, until, Some(silence), ours))
     }
@@ -364,8 +369,10 @@ impl RrtpSession {
 
 impl Session for RrtpSession {
     fn open(&self) -> Result<FileStream, Error> {
-        let (current, ours) = (self.current()?, *self.identity.public());
-        let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
+        let current = self.current()?;
+        let ours = *self.identity.public();
+        let until = Until::Stopped(self.how.stop);
+        let silence = Silence::new(self.how.silence);
         let halves = wait(&until, Some(&silence), current.connection.open_bi())?
             .map_err(|e| transport_error(e, &ours))?;
         Ok(self.watched(&current, halves))

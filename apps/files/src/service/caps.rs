@@ -28,7 +28,8 @@ impl Caps {
     /// The cap that all requests of a client share.
     pub fn of(&self, client: RequestScope) -> Arc<RateCap> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (rate, now) = (state.rate, Instant::now());
+        let rate = state.rate;
+        let now = Instant::now();
         state.all.retain(|_, cap| Arc::strong_count(cap) > 1 || !cap.is_free(now));
         state.all.entry(client).or_insert_with(|| Arc::new(RateCap::new(rate))).clone()
     }

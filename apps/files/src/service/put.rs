@@ -232,7 +232,8 @@ fn compare(
     if start == 0 && size > UNASKED {
         return Err(place.exists());
     }
-    let (mut came, mut hasher) = (start, Hasher::new());
+    let mut came = start;
+    let mut hasher = Hasher::new();
     let hash = loop {
         match frames.frame()? {
             FileFrame::Data(bytes) if came + bytes.len() as u64 <= size => {

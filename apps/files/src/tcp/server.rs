@@ -101,7 +101,8 @@ impl TcpServer {
                 continue;
             };
             // An unauthenticated connection never takes the slot of a request that is being answered.
-            let (shared, opening) = (Arc::clone(&shared), openings.admit(from.ip()));
+            let shared = Arc::clone(&shared);
+            let opening = openings.admit(from.ip());
             // If no thread can be started, the connection is closed and its place is free.
             let _ = std::thread::Builder::new().spawn(move || open(&shared, tcp, from, opening));
         }
@@ -164,7 +165,8 @@ fn open(shared: &Arc<TcpServerShared>, tcp: TcpStream, from: SocketAddr, opening
             Ok(slot) => slot,
             Err(e) => return refuse(&answering, from, &socket, stream, e),
         };
-        let (from, slot) = (from.to_string(), slot.view());
+        let from = from.to_string();
+        let slot = slot.view();
         let caller = Caller { key, from, source, slot, is_early: false };
         answering.service.converse(&caller, Some(request), stream, &Kernel);
         linger(&answering, socket);
