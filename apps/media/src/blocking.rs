@@ -124,7 +124,8 @@ pub fn send(
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let flag = if from.len() > 1 { "--layer" } else { "--from" };
-        let (mut sockets, mut at) = (Vec::new(), Vec::new());
+        let mut sockets = Vec::new();
+        let mut at = Vec::new();
         for from in from {
             let socket = connection::bind(flag, *from).await?;
             at.push(socket.local_addr().unwrap_or(*from));

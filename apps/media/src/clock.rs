@@ -66,7 +66,8 @@ impl PathClock {
         let target = (*current).min(*before);
         let most = (arrival.since(self.moved).as_nanos() as f64 * SLEW) as i64;
         let base = if self.is_in_use { target.clamp(base - most, base + most) } else { target };
-        (self.base, self.moved) = (Some(base), self.moved.max(arrival));
+        self.base = Some(base);
+        self.moved = self.moved.max(arrival);
         Stamped::After(Duration::from_nanos(took.saturating_sub(base).max(0) as u64))
     }
 

@@ -61,7 +61,8 @@ pub struct Dialler {
 impl Dialler {
     /// A dialler for this peer and application protocol.
     pub fn new(peer: Peer, application: &'static str) -> Dialler {
-        let (endpoint, is_leaving) = (Mutex::default(), AtomicBool::new(false));
+        let endpoint = Mutex::default();
+        let is_leaving = AtomicBool::new(false);
         Dialler { dial: Dial::new(peer, WORDS), application, endpoint, is_leaving }
     }
 
@@ -71,7 +72,8 @@ impl Dialler {
     /// A failure that another attempt would not cure: the peer has another key, refuses this one, or uses another
     /// version.
     pub async fn keep(&self, purpose: &(impl ConnectionUser + Sync)) -> Result<(), Error> {
-        let (mut pause, mut told) = (MIN_PAUSE, String::new());
+        let mut pause = MIN_PAUSE;
+        let mut told = String::new();
         loop {
             let begun = Instant::now();
             let ended = match purpose.meanwhile(self.connect()).await {
@@ -81,7 +83,8 @@ impl Dialler {
                     purpose.tell(&format!("connected to {at}{others}"));
                     let ended = purpose.over(&connection).await;
                     if connection.now().since(began) > LASTED {
-                        (pause, told) = (MIN_PAUSE, String::new());
+                        pause = MIN_PAUSE;
+                        told = String::new();
                     }
                     let refusal = self.refusal(&connection).await;
                     connection.close(0, "");

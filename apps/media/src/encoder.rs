@@ -67,7 +67,8 @@ pub struct EncoderRate {
 impl EncoderRate {
     /// Begins at a third of this range.
     pub fn new(range: EncoderRates) -> EncoderRate {
-        let (least, most) = (range.least.as_bps() as f64, range.most.as_bps() as f64);
+        let least = range.least.as_bps() as f64;
+        let most = range.most.as_bps() as f64;
         let rate = (least + (most - least) / 3.0).max(least).min(most.max(least));
         let changed = Time::ZERO;
         EncoderRate { range, rate, permitted: None, room: 0.0, updated: None, changed, said: None }
@@ -126,7 +127,8 @@ impl EncoderRate {
             || is_up && now.since(self.changed) >= PAUSE;
         changes.then(|| {
             let rate = Rate::from_bps_f64(self.rate);
-            (self.said, self.changed) = (Some(rate), now);
+            self.said = Some(rate);
+            self.changed = now;
             rate
         })
     }

@@ -365,7 +365,8 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
     /// Call this once a second with the connection's counts of packets sent and lost.
     fn on_losses(&mut self, sent: u64, lost: u64) {
         let before = std::mem::replace(&mut self.packets, (sent, lost));
-        let (sent, lost) = (sent.saturating_sub(before.0), lost.saturating_sub(before.1));
+        let sent = sent.saturating_sub(before.0);
+        let lost = lost.saturating_sub(before.1);
         if sent > 0 {
             let share = (lost as f64 / sent as f64).min(0.5);
             self.loss += LOSS_GAIN * (share - self.loss);
@@ -426,7 +427,8 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
         let all = sent.dropped.all();
         if all > self.dropped.all() && now.since(self.told) >= TELL_EVERY {
             (self.through.tell)(&self.dropped_line(now, &sent.dropped));
-            (self.dropped, self.told) = (sent.dropped, now);
+            self.dropped = sent.dropped;
+            self.told = now;
         }
     }
 }

@@ -75,7 +75,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn message(number: u32) -> Vec<u8> {
-        let (part, last_part, frame, begins_frame, stamp) = (0, 0, 1, true, Time::ZERO);
+        let part = 0;
+        let last_part = 0;
+        let frame = 1;
+        let begins_frame = true;
+        let stamp = Time::ZERO;
         DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
     }
 

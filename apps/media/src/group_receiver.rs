@@ -139,7 +139,8 @@ impl GroupReceiver {
         head: &Head,
         message: &[u8],
     ) -> Option<GroupChange> {
-        let (heard, data) = (self.heard.as_mut()?, data(message)?);
+        let heard = self.heard.as_mut()?;
+        let data = data(message)?;
         let highest = heard.highest.get_mut(head.layer)?;
         let number =
             highest.map_or(u64::from(data.number) + (1 << 32), |h| extended(data.number, h));
@@ -234,7 +235,10 @@ mod tests {
         GroupReceiver::new(Duration::from_millis(200), Duration::from_millis(100))
     }
     fn packet(session: u64, layer: usize, number: u32, stamp: Time) -> Vec<u8> {
-        let (part, last_part, frame, begins_frame) = (0, 0, number, true);
+        let part = 0;
+        let last_part = 0;
+        let frame = number;
+        let begins_frame = true;
         let payload = &[layer as u8; 1000];
         let data = DataPart { number, part, last_part, stamp, frame, begins_frame, payload };
         let rates = if layer == 0 { RATES.to_vec() } else { Vec::new() };
@@ -244,8 +248,11 @@ mod tests {
     /// Sends all layers for a minute over a link of this rate with a queue of 30 kB. Only joined layers arrive. Returns
     /// the level at each second.
     fn minute(link: f64) -> (Vec<usize>, GroupReceiver) {
-        let (mut receiver, mut levels) = (receiver(), Vec::new());
-        let (mut free, mut numbers, mut owed) = (0.0f64, [0u32; 3], [0.0f64; 3]);
+        let mut receiver = receiver();
+        let mut levels = Vec::new();
+        let mut free = 0.0f64;
+        let mut numbers = [0u32; 3];
+        let mut owed = [0.0f64; 3];
         let mut flying = std::collections::VecDeque::new();
         for ms in 0..60_000u64 {
             let now = Time::ZERO + Duration::from_millis(ms);

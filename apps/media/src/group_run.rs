@@ -62,7 +62,9 @@ pub async fn send(
     ready: impl FnOnce(&[SocketAddr]) -> Result<(), Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<SenderCounters, Error> {
-    let (mut sockets, mut places, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sockets = Vec::new();
+    let mut places = Vec::new();
+    let mut groups = Vec::new();
     for (layer, (from, _)) in options.layers.iter().enumerate() {
         let bad = |line| Error::new(ErrorKind::Input, format!("--multicast {line}"));
         groups.push(group(options.base, layer).map_err(bad)?);
@@ -219,7 +221,8 @@ impl GroupListener<'_> {
         while self.joined != level {
             let is_more = level > self.joined;
             let layer = if is_more { self.joined } else { self.joined - 1 };
-            let (base, interface) = (self.options.base, self.options.interface);
+            let base = self.options.base;
+            let interface = self.options.interface;
             let group = group(base, layer).map_err(|line| Error::new(ErrorKind::Local, line));
             let done = group.and_then(|group| set_member(&self.socket, group, interface, is_more));
             if let Err(e) = done {

@@ -81,7 +81,8 @@ mod tests {
     fn total_rate_bounds_sending_and_base_layer_stays_whole() {
         let rates = [Rate::from_bps(400_000), Rate::from_bps(400_000)];
         let mut sender = GroupSender::new(7, &rates, Rate::from_bps(1_000_000));
-        let (mut bytes, mut base) = (0, 0);
+        let mut bytes = 0;
+        let mut base = 0;
         for ms in 0..10_000u64 {
             let now = Time::ZERO + Duration::from_millis(ms);
             // The upper layer's encoder sends eight times as much as it should.

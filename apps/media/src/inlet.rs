@@ -146,7 +146,8 @@ impl SenderHello {
 /// Reads the sender's hello from its first stream.
 async fn first_words(connection: &Connection) -> Option<SenderHello> {
     let (mut send, mut receive) = connection.accept_bi().await.ok()?;
-    let (mut words, mut filled) = ([0; HELLO], 0);
+    let mut words = [0; HELLO];
+    let mut filled = 0;
     while let Some(into) = words.get_mut(filled..).filter(|into| !into.is_empty()) {
         filled += receive.receive(into).await.ok().filter(|n| *n > 0)?;
     }

@@ -92,7 +92,8 @@ impl Measures {
         let received = layers.received();
         let empty = PlayoutMeter::default();
         let meter = layers.receivers().first().map_or(&empty, MediaLayerReceiver::meter);
-        let (counts, seconds) = (meter.counts(), lasted.as_secs_f64());
+        let counts = meter.counts();
+        let seconds = lasted.as_secs_f64();
         let each_minute = |n: u64| if seconds > 0.0 { n as f64 * 60.0 / seconds } else { 0.0 };
         Measures {
             seconds,

@@ -44,7 +44,8 @@ pub(super) struct Far {
 }
 
 pub(super) async fn far() -> Far {
-    let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let server = Identity::generate().unwrap();
+    let client = Identity::generate().unwrap();
     let player = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let second = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let log = Lines::default();
@@ -70,7 +71,8 @@ pub(super) async fn far() -> Far {
         observer: None,
     };
     let bound = MediaServer::bind("127.0.0.1:0".parse().unwrap(), outs, options).await.unwrap();
-    let (at, stop) = (bound.address(), Arc::new(tokio::sync::Notify::new()));
+    let at = bound.address();
+    let stop = Arc::new(tokio::sync::Notify::new());
     let stopped = stop.clone();
     tokio::spawn(async move { bound.run(stopped.notified()).await });
     Far { at, server, client, player, second, log, stop }
@@ -148,7 +150,10 @@ pub(super) fn peer(at: SocketAddr, its: &Identity, identity: &Identity) -> Peer 
 }
 
 fn data(number: u32, stamp: Time) -> Vec<u8> {
-    let (part, last_part, frame, begins_frame) = (0, 0, number, true);
+    let part = 0;
+    let last_part = 0;
+    let frame = number;
+    let begins_frame = true;
     DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
 }
 

@@ -145,7 +145,8 @@ mod tests {
     }
     /// Frames of three packets, 40 ms apart; `lost` selects the packets that are missing.
     fn metered(frames: u32, lost: impl Fn(u32, u32) -> bool) -> PlayoutMeter {
-        let (mut meter, mut is_behind_gap) = (PlayoutMeter::default(), false);
+        let mut meter = PlayoutMeter::default();
+        let mut is_behind_gap = false;
         for frame in 1..=frames {
             for packet in 0..3 {
                 if lost(frame, packet) {
@@ -153,7 +154,8 @@ mod tests {
                     continue;
                 }
                 let stamp = Time::ZERO + ms(40 * u64::from(frame) + 5 * u64::from(packet));
-                let (begins_frame, took) = (packet == 0, ms(7));
+                let begins_frame = packet == 0;
+                let took = ms(7);
                 meter.on_part(&ReleasedPart { is_behind_gap, frame, begins_frame, stamp, took });
                 is_behind_gap = false;
             }

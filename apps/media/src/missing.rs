@@ -186,7 +186,8 @@ impl MissingPackets {
                     }
                 }
                 last = Some(*number);
-                (gap.attempt, gap.is_said_again) = (attempt, !is_new);
+                gap.attempt = attempt;
+                gap.is_said_again = !is_new;
                 if is_new {
                     gap.asked = Some(now);
                     gap.next = now + again;

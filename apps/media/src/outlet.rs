@@ -149,7 +149,8 @@ async fn greet(
 /// Reads the receiver's status messages until its stream ends or fails.
 async fn statuses(receive: &mut ReceiveStream, on: impl Fn(ReceiverCounters)) -> Option<NetError> {
     loop {
-        let (mut bytes, mut filled) = ([0; STATUS], 0);
+        let mut bytes = [0; STATUS];
+        let mut filled = 0;
         while let Some(into) = bytes.get_mut(filled..).filter(|into| !into.is_empty()) {
             match receive.receive(into).await {
                 Ok(0) => return None,

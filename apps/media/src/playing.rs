@@ -115,7 +115,10 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
     fn data(number: u32) -> Vec<u8> {
-        let (part, last_part, frame, begins_frame) = (0, 0, number + 1, true);
+        let part = 0;
+        let last_part = 0;
+        let frame = number + 1;
+        let begins_frame = true;
         let stamp = at(10 * u64::from(number));
         DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"x" }.bytes()
     }

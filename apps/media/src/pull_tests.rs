@@ -30,7 +30,8 @@ struct Near {
 async fn near(clients: &[&Identity]) -> Near {
     let identity = Identity::generate().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (from, log) = (socket.local_addr().unwrap(), Lines::default());
+    let from = socket.local_addr().unwrap();
+    let log = Lines::default();
     let list: Vec<_> = clients.iter().map(|client| key::text(client.public())).collect();
     let clients = AllowList::read(&list.join("\n")).unwrap();
     let offer = Offer { identity: identity.clone(), clients, config: config(), tap: None };
@@ -61,7 +62,8 @@ struct View {
 
 async fn view(near: &Near, identity: &Identity) -> View {
     let player = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (log, stop) = (Lines::default(), Arc::new(Notify::new()));
+    let log = Lines::default();
+    let stop = Arc::new(Notify::new());
     let lines = log.clone();
     let outs = Outs {
         to: vec![player.local_addr().unwrap()],
@@ -82,7 +84,8 @@ async fn view(near: &Near, identity: &Identity) -> View {
 
 /// Sends until the player receives a datagram.
 async fn played(near: &Near, player: &UdpSocket) {
-    let (encoder, mut byte) = (UdpSocket::bind("127.0.0.1:0").await.unwrap(), [0; 100]);
+    let encoder = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut byte = [0; 100];
     loop {
         encoder.send_to(b"media", near.from).await.unwrap();
         sleep(Wait::from_millis(5)).await;
@@ -95,7 +98,8 @@ async fn played(near: &Near, player: &UdpSocket) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn next_receiver_gets_the_media_after_the_first_leaves() {
-    let (first, second) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let first = Identity::generate().unwrap();
+    let second = Identity::generate().unwrap();
     let near = near(&[&first, &second]).await;
     let one = view(&near, &first).await;
     played(&near, &one.player).await;
@@ -145,7 +149,8 @@ async fn sender_connecting_to_sender_gets_the_right_pairing() {
 /// and at most as long as its connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_receiver_gives_its_place_to_the_next() {
-    let (hostile, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let hostile = Identity::generate().unwrap();
+    let client = Identity::generate().unwrap();
     let near = near(&[&hostile, &client]).await;
     let key = StaticKey::new(*hostile.private()).unwrap();
     let config = for_media(config(), PULL).unwrap();

@@ -142,7 +142,9 @@ impl Quality {
         let change = self.rules.adapt(Outlook { rate, slope }, &Buffers { bits, limit_s })?;
         self.changes += 1;
         self.changed = Some(now);
-        (self.suffices, self.idle, self.tried) = (None, None, None);
+        self.suffices = None;
+        self.idle = None;
+        self.tried = None;
         match change {
             LayerChange::Added => {
                 self.added = Some(now);

@@ -66,7 +66,8 @@ pub async fn serve(listener: TcpListener, state: impl Fn() -> String) {
             continue;
         };
         while requests.try_join_next().is_some() {}
-        let (opening, state) = (openings.admit(from.ip()), state());
+        let opening = openings.admit(from.ip());
+        let state = state();
         requests.spawn(async move {
             tokio::select! {
                 _ = timeout(PATIENCE, answer(tcp, state)) => {}

@@ -129,7 +129,8 @@ impl ReceiverShared {
 
 async fn serve(shared: Arc<ReceiverShared>, connection: Connection) {
     let Some(key) = connection.peer_key() else { return };
-    let (inlet, sender) = (&shared.inlet, named(&connection));
+    let inlet = &shared.inlet;
+    let sender = named(&connection);
     let Some(said) = inlet.asked(&sender, &connection).await else {
         // The sender reads the answer and closes the connection.
         let _ = timeout(GOING, connection.closed()).await;

@@ -216,7 +216,8 @@ impl MediaLayerReceiver {
                 Was::Overtaken => {}
             }
         }
-        let (most, most_bytes) = (MAX_HELD / self.layers, MAX_BYTES / self.layers);
+        let most = MAX_HELD / self.layers;
+        let most_bytes = MAX_BYTES / self.layers;
         if self.held.len() >= most || self.bytes + data.payload.len() > most_bytes {
             self.received.refused += 1;
             return;
@@ -241,7 +242,10 @@ impl MediaLayerReceiver {
     fn begin_anew(&mut self) {
         self.held.clear();
         self.missing.clear();
-        (self.bytes, self.ahead, self.released, self.whole) = (0, None, None, None);
+        self.bytes = 0;
+        self.ahead = None;
+        self.released = None;
+        self.whole = None;
     }
 
     /// Pauses reception: the next number received does not count as preceded by a gap.
@@ -306,7 +310,8 @@ impl MediaLayerReceiver {
 
     /// A request for missing packets, if one is due; `rtt` is zero if it is not known.
     pub fn ask(&mut self, now: Time, rtt: Duration) -> Option<Vec<u8>> {
-        let (clock, latency) = (&self.clock, self.latency);
+        let clock = &self.clock;
+        let latency = self.latency;
         let runs = self.missing.ask(now, rtt, |stamp| clock.release(stamp, latency));
         (!runs.is_empty()).then(|| ask(&runs))
     }
@@ -328,7 +333,10 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
     fn data(number: u32, stamp: Time, payload: &[u8]) -> Vec<u8> {
-        let (part, last_part, frame, begins_frame) = (0, 0, number, true);
+        let part = 0;
+        let last_part = 0;
+        let frame = number;
+        let begins_frame = true;
         DataPart { number, part, last_part, stamp, frame, begins_frame, payload }.bytes()
     }
 
@@ -363,7 +371,9 @@ mod tests {
     fn parts_are_joined_and_incomplete_datagrams_dropped() {
         let mut receiver = MediaLayerReceiver::new(LATENCY);
         let part = |number, part, payload| {
-            let (last_part, frame, begins_frame) = (1, 1, true);
+            let last_part = 1;
+            let frame = 1;
+            let begins_frame = true;
             DataPart { number, part, last_part, stamp: at(0), frame, begins_frame, payload }.bytes()
         };
         receiver.on_message(at(30), &part(0, 0, b"ab"));
@@ -408,8 +418,11 @@ mod tests {
             for (number, stamp, part, last_part, pause) in &all {
                 now += Duration::from_micros(u64::from(*pause) * 10);
                 let stamp = Time::ZERO + Duration::from_micros(*stamp >> 16);
-                let (frame, begins_frame) = (*number, true);
-                let (number, part, last_part) = (*number % 10_000, *part % 4, *last_part % 4);
+                let frame = *number;
+                let begins_frame = true;
+                let number = *number % 10_000;
+                let part = *part % 4;
+                let last_part = *last_part % 4;
                 let message =
                     DataPart { number, part, last_part, stamp, frame, begins_frame, payload: b"x" };
                 receiver.on_message(now, &message.bytes());

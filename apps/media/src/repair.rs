@@ -49,7 +49,8 @@ fn wanted(parts: usize, loss: f64) -> usize {
 fn residual(parts: usize, repairs: usize, loss: f64) -> f64 {
     let all = parts + repairs;
     // The binomial probability of exactly this many losses, beginning with zero.
-    let (mut one, mut stays) = ((1.0 - loss).powi(all as i32), 0.0);
+    let mut one = (1.0 - loss).powi(all as i32);
+    let mut stays = 0.0;
     for lost in 0..=all {
         if lost > repairs {
             stays += one * lost as f64 / all as f64;
@@ -111,7 +112,8 @@ impl Protector {
             repairs = self.close(loss);
         }
         if self.messages.is_empty() {
-            (self.first, self.closes) = (number, Some(stamp + latency.mul_f64(COLLECTS)));
+            self.first = number;
+            self.closes = Some(stamp + latency.mul_f64(COLLECTS));
         }
         self.messages.push(message.to_vec());
         if self.messages.len() >= MAX_PARTS {
@@ -124,9 +126,11 @@ impl Protector {
     pub fn close(&mut self, loss: f64) -> Vec<Vec<u8>> {
         self.closes = None;
         let messages = std::mem::take(&mut self.messages);
-        let (parts, first) = (messages.len(), self.first);
+        let parts = messages.len();
+        let first = self.first;
         let Some(longest) = messages.iter().map(Vec::len).max() else { return Vec::new() };
-        let (length, repairs) = (shard_length(longest), wanted(parts, loss));
+        let length = shard_length(longest);
+        let repairs = wanted(parts, loss);
         let shards = messages.iter().map(|message| shard(message, length));
         // It fails only for counts and lengths that cannot occur here.
         let coded = reed_solomon_simd::encode(parts, repairs, shards).unwrap_or_default();
@@ -246,7 +250,8 @@ impl Restorer {
             return Vec::new();
         }
         let came = block.came.iter().map(|(which, shard)| (usize::from(*which), shard));
-        let (parts, repairs) = (block.parts.into(), block.repairs.into());
+        let parts = block.parts.into();
+        let repairs = block.repairs.into();
         let restored = reed_solomon_simd::decode(parts, repairs, here, came).unwrap_or_default();
         let mut all: Vec<(u64, Vec<u8>)> = restored
             .into_iter()

@@ -80,7 +80,8 @@ impl RtpStream {
     /// Whether a frame begins with this packet.
     fn on_packet(&mut self, packet: &RtpPacket<'_>) -> bool {
         if self.recent.last() != Some(&packet.timestamp) {
-            (self.packets, self.bytes) = (0, 0);
+            self.packets = 0;
+            self.bytes = 0;
         }
         self.packets += 1;
         self.bytes += packet.payload.len();
@@ -209,7 +210,8 @@ pub mod tests {
 
     #[test]
     fn a_program_that_begins_anew_is_counted_soon() {
-        let (mut streams, none) = (RtpStreams::default(), |_| Vec::new());
+        let mut streams = RtpStreams::default();
+        let none = |_| Vec::new();
         for source in 1..40 {
             let four: Vec<_> = (0..4).flat_map(|_| second(source, none)).collect();
             let first = counted(&mut streams, &four);

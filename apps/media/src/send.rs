@@ -30,7 +30,8 @@ pub struct MediaSending {
 impl MediaSending {
     /// A sender of media from these sockets, one for each layer.
     pub fn new(sockets: Vec<UdpSocket>, media: OutletOptions, receiver: Peer) -> Arc<MediaSending> {
-        let (outlet, dialler) = (Outlet::new(sockets, media), Dialler::new(receiver, PUSH));
+        let outlet = Outlet::new(sockets, media);
+        let dialler = Dialler::new(receiver, PUSH);
         Arc::new(MediaSending { outlet, dialler })
     }
 

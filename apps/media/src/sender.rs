@@ -289,7 +289,8 @@ impl MediaLayerSender {
             self.queue_repeat(number);
         }
         while let Some(number) = self.repeats.pop_front() {
-            let (latency, credit) = (self.latency, self.credit);
+            let latency = self.latency;
+            let credit = self.credit;
             let Some(kept) = self.at_mut(number) else { continue };
             kept.is_queued = false;
             let age = now.since(kept.stamp) + queueing;
@@ -313,10 +314,12 @@ impl MediaLayerSender {
                 return Some(Leaving { message, expiry: left(self.latency, age) });
             }
         }
-        let (longest, most_grace) = (self.longest_wait(path), GRACE.min(self.latency));
+        let longest = self.longest_wait(path);
+        let most_grace = GRACE.min(self.latency);
         let stood_still = self.waits.stood_still();
         while self.unsent < self.next_number {
-            let (waits, kept) = (self.waits, self.at_mut(self.unsent)?);
+            let waits = self.waits;
+            let kept = self.at_mut(self.unsent)?;
             let age = now.since(kept.stamp);
             let bytes = kept.payload.len();
             let before = kept.before.stood_still();
@@ -332,7 +335,8 @@ impl MediaLayerSender {
             }
             kept.has_left = true;
             let leaving = kept.leaving(left(longest, age));
-            let (number, stamp) = (kept.number, kept.stamp);
+            let number = kept.number;
+            let stamp = kept.stamp;
             self.protect(now, number, &leaving.message, stamp, path);
             self.unsent += 1;
             self.sent.parts += 1;

@@ -87,7 +87,8 @@ fn long_datagram_is_split_and_oversized_one_refused() {
 #[test]
 fn repeats_are_bounded_whatever_is_asked_for() {
     let mut sender = MediaLayerSender::new(Duration::from_secs(10));
-    let (mut left, mut attempt) = (0, 0);
+    let mut left = 0;
+    let mut attempt = 0;
     for round in 0..200u64 {
         (0..20).for_each(|_| sender.on_datagram(at(round * 10), &[7; 1000], 1400));
         attempt = (attempt + 1) % 250;

@@ -132,7 +132,10 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
     fn data(layer: usize, number: u32, stamp: Time) -> Vec<u8> {
-        let (part, last_part, frame, begins_frame) = (0, 0, number, true);
+        let part = 0;
+        let last_part = 0;
+        let frame = number;
+        let begins_frame = true;
         let payload = &[layer as u8];
         of_layer(
             layer,

@@ -114,7 +114,8 @@ impl TransportStream {
         let is_own = *self.video.get_or_insert(pid) == pid;
         self.others = if is_own { 0 } else { self.others + 1 };
         if self.others > OVER {
-            (self.video, self.others) = (Some(pid), 0);
+            self.video = Some(pid);
+            self.others = 0;
         }
         self.video == Some(pid)
     }
@@ -192,7 +193,8 @@ pub mod tests {
     #[test]
     fn a_missing_datagram_and_another_beginning_are_found() {
         let bytes = stream(65, 90, 0, 0);
-        let (mut all, mut some) = (TransportStream::default(), TransportStream::default());
+        let mut all = TransportStream::default();
+        let mut some = TransportStream::default();
         let whole = counted(&mut all, &bytes, 1472);
         let left = bytes.chunks(1472).enumerate().filter(|(n, _)| n % 10 != 5);
         let found = left.filter(|(_, datagram)| some.on_datagram(datagram) == Some(true)).count();

@@ -77,10 +77,12 @@ struct Outcome {
 
 /// A minute of media at `rate` from an encoder with 25 frames a second; each frame is sent at once.
 fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
-    let (mut sender, mut receiver) =
-        (MediaLayerSender::new(latency), MediaLayerReceiver::new(latency));
+    let mut sender = MediaLayerSender::new(latency);
+    let mut receiver = MediaLayerReceiver::new(latency);
     let path = PathMeasurements { srtt: RTT, min_rtt: RTT, loss: network.known_loss };
-    let (mut now, mut next_frame, mut number) = (Time::ZERO, Time::ZERO, 0u64);
+    let mut now = Time::ZERO;
+    let mut next_frame = Time::ZERO;
+    let mut number = 0u64;
     let end = Time::ZERO + Duration::from_secs(60);
     let mut delays = (Duration::ZERO, Duration::MAX);
     while now < end + Duration::from_secs(2) {
@@ -121,10 +123,12 @@ fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
         }
         now += TICK;
     }
-    let (received, counts) = (receiver.received(), receiver.meter().counts());
+    let received = receiver.received();
+    let counts = receiver.meter().counts();
     let sent = sender.sent();
     // Each part sent was released or missed. The receiver cannot count parts dropped at the very end.
-    let (known, all) = (received.parts + received.missed, sent.parts + sent.dropped.all());
+    let known = received.parts + received.missed;
+    let all = sent.parts + sent.dropped.all();
     assert!(known <= all && known + 20 > all, "{known} of {all}");
     Outcome {
         received,
@@ -204,7 +208,8 @@ fn repairs_restore_packets_beyond_the_reach_of_repeats() {
     for (loss, row, most_late, most_bytes) in
         [(0.01, 1.0, 0.003, 1.16), (0.05, 1.0, 0.005, 1.36), (0.05, 4.0, 0.04, 1.36)]
     {
-        let ((without, bytes), (with, more)) = (run(loss, row, 0.0), run(loss, row, loss));
+        let (without, bytes) = run(loss, row, 0.0);
+        let (with, more) = run(loss, row, loss);
         let said = format!("{loss} {row}: late {without:.4} {with:.4}, bytes {bytes:.3} {more:.3}");
         println!("{said}");
         assert!((without / loss - 1.0).abs() < 0.2 && with < most_late, "{said}");

@@ -207,7 +207,8 @@ mod tests {
 
     #[test]
     fn full_window_and_silent_path_are_distinguished() {
-        let (mut watch, mut waits) = (CauseTracker::new(Time::ZERO), WaitingTimes::default());
+        let mut watch = CauseTracker::new(Time::ZERO);
+        let mut waits = WaitingTimes::default();
         let mut look = WaitingSample { heard: 1, flight: 10, window: 10.0, srtt: ms(10) };
         for at in 0..300 {
             // Acknowledgements arrive every 5 ms, except for 150 ms.
