@@ -95,7 +95,8 @@ struct Bucket {
 impl Bucket {
     fn take(&mut self, now: Instant, (most, rate): (f64, f64)) -> bool {
         let gone = now.saturating_duration_since(self.at).as_secs_f64();
-        (self.left, self.at) = ((self.left + gone * rate).min(most), now);
+        self.left = (self.left + gone * rate).min(most);
+        self.at = now;
         let may = self.left >= 1.0;
         self.left -= f64::from(u8::from(may));
         may
@@ -262,7 +263,8 @@ impl To {
                 if *bytes + line.len() as u64 > MAX_BYTES
                     && let Some(fresh) = rotate(path)
                 {
-                    (*file, *bytes) = (fresh, 0);
+                    *file = fresh;
+                    *bytes = 0;
                 }
                 *bytes += line.len() as u64;
                 drop(file.write_all(line.as_bytes()));

@@ -95,7 +95,8 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (there, back) = links(["--link", "--link-back"], &a.link, a.link_back.as_deref())?;
     let (mut forward, mut backward) = configs(&there, &back, a.seed);
     // Only a page can change them.
-    (forward.changes, backward.changes) = (a.live.live.is_some(), a.live.live.is_some());
+    forward.changes = a.live.live.is_some();
+    backward.changes = a.live.live.is_some();
     let link =
         format!("{}; back {}", a.link, a.link_back.as_deref().unwrap_or("the same, lossless"));
     let feed = a.live.feed();

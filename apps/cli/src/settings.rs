@@ -43,7 +43,9 @@ fn insert_read(
     let mut place = 1;
     while let Some((name, inner)) = given.remove_subcommand() {
         let Some(inner_command) = command.find_subcommand_mut(&name) else { return Ok(settings) };
-        (command, given, place) = (inner_command, inner, place + 1);
+        command = inner_command;
+        given = inner;
+        place += 1;
     }
     let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else { return Ok(settings) };
     let is_setting = |a: &&Arg| {

@@ -6,8 +6,8 @@ use std::path::Path;
 /// The script of a sweep in `parts` parts; `words` are the command's without `--slurm`.
 pub fn script(words: &[String], out: &Path, parts: usize) -> String {
     let command: Vec<String> = words.iter().map(|w| quoted(w)).collect();
-    let (command, log) =
-        (command.join(" "), quoted(&out.join("slurm-%A_%a.log").to_string_lossy()));
+    let command = command.join(" ");
+    let log = quoted(&out.join("slurm-%A_%a.log").to_string_lossy());
     let folder = quoted(&out.to_string_lossy());
     format!(
         "#!/bin/bash\n\

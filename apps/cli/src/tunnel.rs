@@ -421,7 +421,8 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
     let Some(url) = &a.url else {
         return Err(input("tunnel connect: the server is missing: rrtp://[KEY@]HOST:PORT"));
     };
-    let (url, shown) = (Url::read(url)?, error::shown(url));
+    let shown = error::shown(url);
+    let url = Url::read(url)?;
     let entrances = entrances(a)?;
     if url.scheme != Scheme::Rrtp || !url.path.is_root() || url.port == 0 {
         return Err(Failure::Input(format!(

@@ -181,7 +181,8 @@ impl EmulatedLink {
 
     /// Counters since the start.
     pub fn stats(&self) -> LinkStats {
-        let ([there, back], [a, b]) = (&self.ways, &self.entries);
+        let [there, back] = &self.ways;
+        let [a, b] = &self.entries;
         LinkStats {
             there: WayStats { unread: a.dropped(), ..there.0.stats() },
             back: WayStats { unread: b.dropped(), ..back.0.stats() },
@@ -249,7 +250,9 @@ impl LinkObserver {
         let late = [there.lateness, back.lateness];
         let worst = late.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s)).unwrap_or_default();
         let mut stats = RelayStats::default();
-        (stats.there, stats.back, stats.lateness) = (there.packets, back.packets, worst);
+        stats.there = there.packets;
+        stats.back = back.packets;
+        stats.lateness = worst;
         (stats, [there.waiting, back.waiting])
     }
 

@@ -192,10 +192,8 @@ mod tests {
         };
         namespace
             .enter(|| {
-                let (near, far) = (
-                    PacketInterface::create("near").unwrap(),
-                    PacketInterface::create("far").unwrap(),
-                );
+                let near = PacketInterface::create("near").unwrap();
+                let far = PacketInterface::create("far").unwrap();
                 near.up(1400).unwrap();
                 far.up(1400).unwrap();
                 near.add_address([10, 99, 0, 1].into(), 24).unwrap();

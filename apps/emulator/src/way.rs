@@ -116,7 +116,8 @@ impl Wakes {
         let past = now.since(self.since);
         if past >= Duration::from_millis(1) {
             self.before = if past < Duration::from_millis(2) { self.count } else { 0 };
-            (self.since, self.count) = (now, 0);
+            self.since = now;
+            self.count = 0;
         }
         self.count += 1;
     }

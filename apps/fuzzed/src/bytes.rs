@@ -20,7 +20,8 @@ impl<'a> FuzzInput<'a> {
     }
     /// A number of any size up to 2^62 - 1, near a power of two.
     pub fn lie(&mut self) -> u64 {
-        let (shift, low) = (self.byte().unwrap_or(0), self.byte().unwrap_or(0));
+        let shift = self.byte().unwrap_or(0);
+        let low = self.byte().unwrap_or(0);
         ((1u64 << (shift % 62)) - 1).wrapping_add(u64::from(low)).min((1 << 62) - 1)
     }
 }

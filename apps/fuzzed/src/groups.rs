@@ -17,7 +17,9 @@ pub fn run(bytes: &[u8]) {
 /// The input as packets of two senders, each after its length and the milliseconds before it.
 fn listen(mut bytes: &[u8]) {
     let mut receiver = GroupReceiver::new(Duration::from_millis(100), Duration::from_millis(100));
-    let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
+    let mut now = Time::ZERO;
+    let mut came = 0;
+    let mut out = 0;
     while let [length, pause, rest @ ..] = bytes {
         let (packet, rest) = rest.split_at(rest.len().min((*length).into()));
         bytes = rest;

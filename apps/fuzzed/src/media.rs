@@ -33,9 +33,11 @@ pub fn run(bytes: &[u8]) {
 /// The input as messages to both ends, each after its length, with a millisecond between them.
 fn exchange(mut bytes: &[u8]) {
     let delay = Duration::from_millis(100);
-    let (mut receiver, mut sender) =
-        (LayerStatistics::new(2, delay), Layered::new(&[1e6, 1e6], delay));
-    let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
+    let mut receiver = LayerStatistics::new(2, delay);
+    let mut sender = Layered::new(&[1e6, 1e6], delay);
+    let mut now = Time::ZERO;
+    let mut came = 0;
+    let mut out = 0;
     // Repeats would be too late, and packets are lost: the sender adds redundancy.
     let path = PathMeasurements { srtt: delay + delay, min_rtt: delay + delay, loss: 0.1 };
     while let Some((length, rest)) = bytes.split_first() {

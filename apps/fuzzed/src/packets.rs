@@ -41,7 +41,8 @@ fn ends() -> Ends {
     let waiting_client = client([5; 32]);
     let waiting_server = server(waiting_client.start());
     // The values in the seeds, from a key to itself.
-    let (token, message) = (Token([0xc0; 36]), early_message());
+    let token = Token([0xc0; 36]);
+    let message = early_message();
     let waiting_early = EarlyHandshake::new(
         Suite::Aes256Gcm,
         [0; 16],
@@ -57,7 +58,8 @@ fn ends() -> Ends {
 
 /// An early message with data.
 fn early_message() -> EarlyMessage {
-    let (age, frames) = (narrows_base::Duration::ZERO, vec![0xe0, 3, b'G', b'E', b'T']);
+    let age = narrows_base::Duration::ZERO;
+    let frames = vec![0xe0, 3, b'G', b'E', b'T'];
     EarlyMessage { age, hello: hello(), frames }
 }
 

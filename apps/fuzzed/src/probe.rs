@@ -33,7 +33,8 @@ fn estimate(bytes: &[u8]) {
     let fill = lie() % 2 == 0;
     let mut now = Time::ZERO;
     let mut probe = Probe::new(now, Duration::from_millis(lie()), fill);
-    let (mut sent_bytes, mut steps) = ([0, 0], 0);
+    let mut sent_bytes = [0, 0];
+    let mut steps = 0;
     while let Some(step) = probe.next(now) {
         steps += 1;
         assert!(steps < 10_000, "it never ends");
@@ -45,7 +46,8 @@ fn estimate(bytes: &[u8]) {
         let packets = step.train.packets.min(300);
         *way += u64::from(packets) * u64::from(step.train.bytes);
         let sent = (0..u64::from(packets)).map(|i| now.as_nanos() + i * gap).collect();
-        let (start, spread) = (lie() << (lie() % 50), lie() << (lie() % 30));
+        let start = lie() << (lie() % 50);
+        let spread = lie() << (lie() % 30);
         let arrivals: Vec<TrainArrival> = (0..lie() * 2)
             .map(|i| TrainArrival {
                 index: (i * lie()) as u32,

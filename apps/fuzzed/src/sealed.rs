@@ -87,7 +87,8 @@ impl Tried {
             seed: [5; 32],
         };
         let connection = Connection::new(now, beginning);
-        let (ours, theirs) = (Vec::new(), Vec::new());
+        let ours = Vec::new();
+        let theirs = Vec::new();
         Tried { now, connection, peer, peer_at, is_closed: false, ours, theirs }
     }
 

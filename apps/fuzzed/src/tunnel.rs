@@ -70,7 +70,8 @@ fn packets(bytes: &[u8]) {
             assert_eq!(too_big::answer(&answer, &told, 1280, answer.destination), None);
         }
     }
-    let (now, mut parts) = (Instant::now(), PartialDatagrams::default());
+    let now = Instant::now();
+    let mut parts = PartialDatagrams::default();
     for message in bytes.chunks(40) {
         let whole = parts.join(now, 1, message);
         assert!(whole.is_none_or(|whole| whole.len() <= MAX_DATAGRAM));

@@ -34,7 +34,8 @@ impl Net {
     }
     /// A link that loses this share of the data.
     pub(crate) fn losing(loss: f64) -> Result<Net, narrows_emulator::Error> {
-        let (a, b) = (Namespace::create("a")?, Namespace::create("b")?);
+        let a = Namespace::create("a")?;
+        let b = Namespace::create("b")?;
         let way = || {
             let half = Duration::from_millis(RTT_MS / 2);
             LinkConfig::plain(Rate::from_bps(20_000_000), half)
@@ -83,7 +84,8 @@ pub(crate) fn send_forever(mut near: TcpStream) {
 
 /// Reads `bytes` bytes and returns the longest time without an arrival.
 pub(crate) fn read(far: &mut TcpStream, bytes: usize) -> std::time::Duration {
-    let (mut left, mut last) = (bytes, Instant::now());
+    let mut left = bytes;
+    let mut last = Instant::now();
     let mut longest = std::time::Duration::ZERO;
     let mut buffer = [0; 65536];
     while left > 0 {

@@ -50,7 +50,8 @@ fn share(flows: &str) -> std::io::Result<(f64, f64)> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET /events?token={token}{flows} HTTP/1.1\r\nHost: {address}\r\n\r\n")?;
     let reader = std::thread::spawn(move || {
-        let (mut part, mut bytes) = (vec![0; 1 << 18], 0);
+        let mut part = vec![0; 1 << 18];
+        let mut bytes = 0;
         while let Ok(n @ 1..) = stream.read(&mut part) {
             bytes += n;
         }

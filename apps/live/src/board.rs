@@ -54,7 +54,8 @@ impl Board {
         state.done += 1;
         state.changed += 1;
         if let Some(cell) = state.cells.get_mut(point).filter(|_| value.is_finite()) {
-            (cell.0, cell.1) = (cell.0 + value, cell.1 + 1);
+            cell.0 += value;
+            cell.1 += 1;
         }
         if state.changes.len() == MAX_CHANGES {
             state.changes.pop_front();

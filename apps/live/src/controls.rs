@@ -255,7 +255,8 @@ impl Controls for LinkControls {
         scenario.name = "live".into();
         if let Some(link) = scenario.links.first_mut() {
             let [there, back] = self.begun.clone();
-            (link.there, link.back) = (there, back);
+            link.there = there;
+            link.back = back;
         }
         scenario.protocols = PROTOCOLS.split(',').map(Spec::named).collect();
         scenario.changes = changes;

@@ -120,7 +120,8 @@ impl Explainer {
             let all = self.recent.iter().map(of).filter(|x| x.is_finite());
             all.fold(f64::NAN, f64::max)
         };
-        let (cwnd, pacing) = (highest(|s| s.cwnd), highest(|s| s.pacing_bps));
+        let cwnd = highest(|s| s.cwnd);
+        let pacing = highest(|s| s.pacing_bps);
         if now.cwnd < FALL * cwnd {
             return Some(format!("cwnd {cwnd:.1} → {:.1} packets", now.cwnd));
         }
@@ -157,8 +158,10 @@ impl Explainer {
     fn why(&self, now: &FlowSample) -> Vec<String> {
         let mut why = Vec::new();
         let sum = |of: fn(&FlowSample) -> u64| self.recent.iter().map(of).sum::<u64>() + of(now);
-        let (drops, losses) = (sum(|s| s.queue_drops), sum(|s| s.link_losses));
-        let (marks, lost) = (sum(|s| s.marks), sum(|s| s.declared_lost));
+        let drops = sum(|s| s.queue_drops);
+        let losses = sum(|s| s.link_losses);
+        let marks = sum(|s| s.marks);
+        let lost = sum(|s| s.declared_lost);
         if now.timeouts > 0 {
             let then = if self.probes { "sent a probe" } else { "began anew" };
             why.push(format!(

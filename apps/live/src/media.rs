@@ -82,7 +82,8 @@ impl EventCounts {
         let known = self.known.entry(what).or_insert(first);
         let goes_on = now_us.saturating_sub(known.seen_us) < OVER_US;
         let untold = if goes_on { known.untold } else { 0 };
-        (known.seen_us, known.untold) = (now_us, untold + more);
+        known.seen_us = now_us;
+        known.untold = untold + more;
         if goes_on && now_us.saturating_sub(known.told_us) < AGAIN_US {
             return None;
         }

@@ -312,8 +312,8 @@ impl One {
     fn links(&mut self, simulation: &Simulation<'_>, update: &mut Update<'_>) {
         for link in &mut self.links {
             let waiting = simulation.waiting(link.link);
-            let (drops, losses) =
-                (std::mem::take(&mut link.drops), std::mem::take(&mut link.losses));
+            let drops = std::mem::take(&mut link.drops);
+            let losses = std::mem::take(&mut link.losses);
             let row = [waiting as f64, link.capacity_bps, drops as f64, losses as f64];
             update.row(link.track, &row.map(|x| x as f32));
         }
@@ -332,8 +332,8 @@ impl One {
             let retransmissions = since(counters.retransmissions, &mut flow.retransmissions);
             let timeouts = since(counters.timeouts, &mut flow.timeouts);
             let marks = since(counters.marks, &mut flow.marks);
-            let (drops, losses) =
-                (std::mem::take(&mut flow.drops), std::mem::take(&mut flow.losses));
+            let drops = std::mem::take(&mut flow.drops);
+            let losses = std::mem::take(&mut flow.losses);
             let throughput =
                 (bits - std::mem::replace(&mut flow.received_bits, bits)) / interval_s.max(1e-9);
             let mut watched: Vec<(&'static str, f64)> = Vec::new();

@@ -375,7 +375,8 @@ fn browser_overlays_simulations_on_their_originals() {
         let of = |name| line(&seen, name).unwrap();
         let real = of("connection.1");
         let other = of("connection.2");
-        let (beside, beside_other) = (of("beside.1"), of("beside.2"));
+        let beside = of("beside.1");
+        let beside_other = of("beside.2");
         assert!(real.0 == beside.0 && other.0 == beside_other.0 && real.0 != other.0, "colours");
         assert_eq!((beside.1.as_str(), beside_other.1.as_str()), ("3 3", "3 3"));
         assert_ne!(real.1, "3 3");

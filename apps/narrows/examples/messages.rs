@@ -11,7 +11,8 @@ use std::error::Error;
 fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or("tfrc".into());
     let config = connection(Protocol::read(&Spec::parse(&name)?, Preset::Rfc, 1500)?);
-    let (server_key, local) = (new_key()?, "127.0.0.1:0".parse()?);
+    let server_key = new_key()?;
+    let local = "127.0.0.1:0".parse()?;
     let expected = ServerKey::Is(*server_key.public());
     let options = Options::server(server_key, Clients::Any, config.clone());
     let server = Endpoint::bind(local, options)?;

@@ -159,7 +159,8 @@ impl Dial {
     ) -> Result<DialledAddress<Connection, NetError>, Error> {
         let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);
         let mut how = ConnectOptions::new(expected.map_or(ServerKey::Any, ServerKey::Is), config);
-        (how.suite, how.patience) = (key::suite(), self.peer.patience);
+        how.suite = key::suite();
+        how.patience = self.peer.patience;
         let dialled = endpoint.connect_any(addresses, how, until).await;
         let dialled = dialled.map_err(|e| self.failure(&e))?;
         if expected.is_none() {

@@ -48,7 +48,8 @@ impl ConnectionSeries {
                 *bin += more as f64;
             }
         }
-        (self.last, self.end) = (*stats, self.end.max(at));
+        self.last = *stats;
+        self.end = self.end.max(at);
         if let Some(length) = self.rows.due(at, last) {
             self.row(at, length, stats, watched);
         }

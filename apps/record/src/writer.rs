@@ -179,7 +179,8 @@ impl RecordWriter {
             None => end.ways.local(end.local, d.peer),
         };
         let (from, to) = if d.sent { (local, d.peer) } else { (d.peer, local) };
-        let (capture, first) = (end.capture, end.span.map_or(seconds, |s| s.0));
+        let capture = end.capture;
+        let first = end.span.map_or(seconds, |s| s.0);
         end.span = Some((first, seconds.max(first)));
         let segments: &mut dyn Iterator<Item = &[u8]> = match d.bytes.len() {
             0 => &mut std::iter::once(&[][..]),

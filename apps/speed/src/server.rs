@@ -219,7 +219,8 @@ impl<'a> ServedTally<'a> {
         Ok(())
     }
     async fn tell(&mut self) -> Result<(), Error> {
-        (self.told, self.since) = (self.clock.now(), 0);
+        self.told = self.clock.now();
+        self.since = 0;
         let mut tally = [0; TALLY];
         tally[..8].copy_from_slice(&self.counted.load(Ordering::Relaxed).to_be_bytes());
         tally[8..].copy_from_slice(&self.told.as_nanos().to_be_bytes());

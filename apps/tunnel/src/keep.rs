@@ -79,7 +79,8 @@ impl Tunnel {
         let mut looks =
             interval(Wait::from_nanos(silence.as_nanos() / LOOKS).max(Wait::from_millis(1)));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut living, mut ends) = (Vec::<Living>::new(), FuturesUnordered::new());
+        let mut living = Vec::<Living>::new();
+        let mut ends = FuturesUnordered::new();
         let mut pause = MIN_PAUSE;
         let mut told = String::new();
         let mut number = 0;
@@ -94,7 +95,9 @@ impl Tunnel {
             match next {
                 KeepEvent::Look => living.iter_mut().for_each(|one| one.look(silence)),
                 KeepEvent::Made(Ok(mut link)) => {
-                    (attempt, pause, told) = (None, MIN_PAUSE, String::new());
+                    attempt = None;
+                    pause = MIN_PAUSE;
+                    told = String::new();
                     number += 1;
                     let mut carrier = link.carrier.take();
                     let link = Arc::new(link);
@@ -162,7 +165,9 @@ impl Tunnel {
                 if was_silent {
                     self.tell("the server answers again");
                 }
-                (attempt, pause, told) = (None, MIN_PAUSE, String::new());
+                attempt = None;
+                pause = MIN_PAUSE;
+                told = String::new();
             } else if attempt.is_none() {
                 if !living.is_empty() && pause == MIN_PAUSE {
                     self.tell(

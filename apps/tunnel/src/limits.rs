@@ -188,8 +188,8 @@ mod tests {
         let all = Arc::new(Descriptors::new(60));
         let take =
             |client: &Arc<ClientUsage>| std::iter::from_fn(|| client.place()).collect::<Vec<_>>();
-        let (first, second) =
-            (client(ClientLimits::default(), &all), client(ClientLimits::default(), &all));
+        let first = client(ClientLimits::default(), &all);
+        let second = client(ClientLimits::default(), &all);
         let one = take(&first);
         assert_eq!(one.len(), 30, "half of them");
         let two = take(&second);

@@ -113,10 +113,8 @@ async fn socks_association_serves_only_its_program() {
     let mut answer = [0; 12];
     tcp.read_exact(&mut answer).await.unwrap();
     let port = u16::from_be_bytes([answer[10], answer[11]]);
-    let (program, other) = (
-        tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap(),
-        tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap(),
-    );
+    let program = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let other = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let head = [&[0, 0, 0, 1, 127, 0, 0, 1][..], &target.port().to_be_bytes()].concat();
     for text in ["one", "two"] {
         program.send_to(&[&head, text.as_bytes()].concat(), ("127.0.0.1", port)).await.unwrap();

@@ -106,7 +106,8 @@ async fn empty_lists_are_refused_and_the_former_permissions_stay() {
 async fn all_connections_of_a_client_share_its_rate() {
     let to = target(echo).await;
     let far = far_with(&[&to.to_string()], limited(4_000_000), dial::system());
-    let ((one, _), (two, _)) = (far.near(), far.near());
+    let (one, _) = far.near();
+    let (two, _) = far.near();
     let ports =
         [port(&one, "127.0.0.1", to.port()).await, port(&two, "127.0.0.1", to.port()).await];
     let begun = Instant::now();

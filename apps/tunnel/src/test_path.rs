@@ -53,7 +53,8 @@ pub(crate) async fn carry_tcp(listener: TcpListener, inside: SocketAddr) {
 
 async fn carry(front: UdpSocket, inside: SocketAddr, is_cut: Arc<AtomicBool>, moved: Arc<Notify>) {
     let front = Arc::new(front);
-    let (mut backs, mut tasks) = (HashMap::<SocketAddr, Arc<UdpSocket>>::new(), JoinSet::new());
+    let mut backs = HashMap::<SocketAddr, Arc<UdpSocket>>::new();
+    let mut tasks = JoinSet::new();
     let mut bytes = [0; 2000];
     loop {
         let (n, from) = tokio::select! {

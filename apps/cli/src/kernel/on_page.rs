@@ -50,7 +50,8 @@ impl AgentTap for AgentFigures {
     ) {
         let mut last = self.lock();
         if let Some(known) = last.get_mut(&connection) {
-            (known.figures, known.watched) = (*figures, watched);
+            known.figures = *figures;
+            known.watched = watched;
         } else if last.len() < MAX_KEPT {
             last.insert(connection, Last { new: true, closed: false, figures: *figures, watched });
         }

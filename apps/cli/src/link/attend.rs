@@ -67,7 +67,8 @@ pub fn attend(
                     None => {}
                 }
             }
-            (last, shown) = (now, Instant::now());
+            last = now;
+            shown = Instant::now();
         }
     };
     // End the programs first, while the links still carry their last packets.

@@ -63,7 +63,8 @@ impl LinkPage {
         options: &mut LinkOptions,
         [there, back]: [&LinkDirection; 2],
     ) {
-        (options.there.changes, options.back.changes) = (true, true);
+        options.there.changes = true;
+        options.back.changes = true;
         let detail = format!("there {}; back {}", describe(there), describe(back));
         if let Some((live, controls)) = shown(&self.feed, name, &detail, [there, back]) {
             self.links.push(live);

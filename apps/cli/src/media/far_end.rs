@@ -70,7 +70,8 @@ pub fn connected(
     identity: Option<&Path>,
     config: ConnectionConfig,
 ) -> Result<FarEnd, Failure> {
-    let (url, shown) = (Url::read(url)?, error::shown(url));
+    let shown = error::shown(url);
+    let url = Url::read(url)?;
     if url.scheme != Scheme::Rrtp || !url.path.is_root() || url.port == 0 {
         return Err(Failure::Input(format!(
             "'{shown}': {} of media is named as rrtp://[KEY@]HOST:PORT, without a path",

@@ -141,6 +141,7 @@ impl RelayTap for Between {
 /// Sets whether a page may change the link.
 pub fn changing(ways: (LinkConfig, LinkConfig), changes: bool) -> (LinkConfig, LinkConfig) {
     let (mut there, mut back) = ways;
-    (there.changes, back.changes) = (changes, changes);
+    there.changes = changes;
+    back.changes = changes;
     (there, back)
 }

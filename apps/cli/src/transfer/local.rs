@@ -264,9 +264,11 @@ pub fn size(bytes: u64) -> String {
 pub fn date(seconds: i64) -> String {
     // Up to the year 9999.
     let seconds = seconds.clamp(0, 253_402_300_799);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let days = seconds.div_euclid(86_400);
+    let rest = seconds.rem_euclid(86_400);
     let z = days + 719_468;
-    let (era, of_era) = (z.div_euclid(146_097), z.rem_euclid(146_097));
+    let era = z.div_euclid(146_097);
+    let of_era = z.rem_euclid(146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * of_year + 2) / 153;

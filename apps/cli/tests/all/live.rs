@@ -119,8 +119,9 @@ fn a_measurement_shows_its_connection_and_its_link() {
 #[test]
 fn a_servers_page_shows_no_key_and_no_payload() {
     let home = tempfile::tempdir().unwrap();
-    let (server, client, root) =
-        (home.path().join("server"), home.path().join("client"), home.path().join("secretroot"));
+    let server = home.path().join("server");
+    let client = home.path().join("client");
+    let root = home.path().join("secretroot");
     for folder in [&server, &client, &root] {
         std::fs::create_dir(folder).unwrap();
     }

@@ -59,7 +59,8 @@ fn serve_with(protocol: &str, home: &Path, dir: &Path, flags: &[&str]) -> Server
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = lines.map_while(Result::ok).find(|l| l.contains("tcp://")).expect("no address");
     let (key, at) = line.trim().trim_start_matches("tcp://").split_once('@').unwrap();
-    let (key, at) = (key.to_string(), at.trim_end_matches('/').to_string());
+    let key = key.to_string();
+    let at = at.trim_end_matches('/').to_string();
     Server { _child: Process(child), at, key }
 }
 
@@ -104,7 +105,8 @@ impl Homes {
 #[test]
 fn file_and_folder_pass_both_ways_over_both_transports() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::create_dir_all(root.join("d/e")).unwrap();
     let content = bytes(3_000_000);
     std::fs::write(root.join("f"), &content).unwrap();
@@ -140,7 +142,8 @@ fn file_and_folder_pass_both_ways_over_both_transports() {
 #[test]
 fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::write(root.join("f"), b"f").unwrap();
     let ours = succeeds(&client, &["key"]).trim().to_string();
     std::fs::write(homes.get("list"), format!("{ours} # the client\n")).unwrap();
@@ -148,7 +151,8 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
     let server = serve(&homes.get("server"), &root, &["--clients", list.to_str().unwrap()]);
     let stranger = homes.get("root");
     for scheme in ["tcp", "rrtp"] {
-        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        let url = format!("{scheme}://{}/f", server.at);
+        let with = &with(scheme);
         let first = run(&client, &["ls", &url, with]);
         assert!(first.status.success(), "{}", text(&first.stderr));
         let met = text(&first.stderr);
@@ -165,7 +169,8 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
     let known = client.join("config/narrows/known_servers");
     std::fs::write(&known, format!("{} {ours}\n", server.at)).unwrap();
     for scheme in ["tcp", "rrtp"] {
-        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        let url = format!("{scheme}://{}/f", server.at);
+        let with = &with(scheme);
         fails(&client, &["ls", &url, with], 1, &format!("narrows key --forget {}", server.at));
     }
     assert!(succeeds(&client, &["key", "--forget", &server.at]).contains("forgotten"));
@@ -179,7 +184,8 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
 #[test]
 fn sender_reports_the_path_during_the_transfer() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     let content = bytes(300_000);
     std::fs::write(root.join("f"), &content).unwrap();
     let flags = ["--allow-put", "--permit-rate-driven", "100Mbit/s"];
@@ -260,7 +266,8 @@ fn a_port_where_no_server_listens_is_said() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = socket.local_addr().unwrap();
     drop(socket);
-    let (file, url) = (home.path().join("file"), format!("rrtp://{at}/file"));
+    let file = home.path().join("file");
+    let url = format!("rrtp://{at}/file");
     std::fs::write(&file, "x").unwrap();
     let hint = format!("connection refused: no server listens at {at}");
     for args in [&["get", &url][..], &["put", "file", &url], &["ls", &url]] {
@@ -272,12 +279,14 @@ fn a_port_where_no_server_listens_is_said() {
 #[cfg(unix)]
 fn killed_transfer_resumes_with_the_same_command() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     let content = bytes(4_000_000);
     std::fs::write(root.join("f"), &content).unwrap();
     let server = serve(&homes.get("server"), &root, &["--allow-put"]);
     for scheme in ["tcp", "rrtp"] {
-        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        let url = format!("{scheme}://{}/f", server.at);
+        let with = &with(scheme);
         kill_half_way(&client, &["get", &url, "--limit", "8Mbit/s", with], &client, "f");
         assert!(!client.join("f").exists());
         let kept = size(&partial(&client, "f").unwrap());
@@ -329,7 +338,8 @@ fn a_transfer_can_be_recorded() {
 #[test]
 fn learning_server_stores_the_path_at_a_clients_end() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
     let server = serve(&homes.get("server"), &root, &["--learn"]);
     succeeds(&client, &["get", &format!("rrtp://{}/f", server.at)]);
@@ -355,7 +365,8 @@ fn learning_server_stores_the_path_at_a_clients_end() {
 #[cfg(unix)]
 fn a_listing_in_json_is_json_whatever_files_are_called() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     let name = "a\u{200d}b\u{9b}2J\u{202e}\u{e0041}";
     std::fs::write(root.join(name), b"a").unwrap();
     let server = serve(&homes.get("server"), &root, &[]);
@@ -368,7 +379,8 @@ fn a_listing_in_json_is_json_whatever_files_are_called() {
 #[test]
 fn folders_keep_their_names_both_ways() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::create_dir_all(client.join("photos/2024")).unwrap();
     std::fs::write(client.join("photos/2024/a"), b"a").unwrap();
     let server = serve(&homes.get("server"), &root, &["--allow-put"]);
@@ -400,7 +412,8 @@ fn folders_keep_their_names_both_ways() {
 #[test]
 fn local_files_are_replaced_only_when_that_is_said() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     for name in [".ssh/authorized_keys", ".bashrc", "f", "same"] {
         let path = root.join("home").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -441,7 +454,8 @@ fn local_files_are_replaced_only_when_that_is_said() {
 #[test]
 fn put_obeys_the_limits_of_the_server() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::write(client.join("small"), bytes(1000)).unwrap();
     std::fs::write(client.join("other"), bytes(1001)).unwrap();
     std::fs::write(client.join("large"), bytes(500_000)).unwrap();
@@ -471,7 +485,8 @@ fn put_obeys_the_limits_of_the_server() {
 fn omitted_entries_are_named_and_exit_code_is_nonzero() {
     use std::os::unix::ffi::OsStrExt as _;
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::create_dir(client.join("from")).unwrap();
     for name in [&b"a"[..], b"b.narrows-part", b"\xff.txt"] {
         std::fs::write(client.join("from").join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
@@ -505,7 +520,8 @@ fn omitted_entries_are_named_and_exit_code_is_nonzero() {
 #[cfg(unix)]
 fn get_works_where_no_path_can_be_stored() {
     let homes = Homes::new();
-    let (root, client) = (homes.get("root"), homes.get("client"));
+    let root = homes.get("root");
+    let client = homes.get("client");
     std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
     let server = serve(&homes.get("server"), &root, &[]);
     let url = format!("rrtp://{}@{}/f", server.key, server.at);
@@ -527,9 +543,10 @@ fn get_works_where_no_path_can_be_stored() {
 /// The standard streams carry a file's bytes alone; the result is on the error stream, and no copy stays behind.
 #[test]
 fn the_standard_streams_are_put_and_got() {
-    let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, own) =
-        (serve(home.path(), root.path(), &["--allow-put"]), home.path().join("tmp"));
+    let home = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let server = serve(home.path(), root.path(), &["--allow-put"]);
+    let own = home.path().join("tmp");
     std::fs::create_dir(&own).unwrap();
     let content: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(n) % 251) as u8).collect();
     let url = format!("tcp://{}@{}/f", server.key, server.at);

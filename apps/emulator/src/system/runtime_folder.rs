@@ -258,7 +258,8 @@ mod tests {
             return;
         }
         let all = tempfile::tempdir().unwrap();
-        let (planted, below) = (all.path().join("planted"), all.path().join("planted/narrows"));
+        let planted = all.path().join("planted");
+        let below = planted.join("narrows");
         fs::create_dir(&planted).unwrap();
         chown(&planted, Some(1234), None).unwrap();
         assert!(why(&planted).contains("it belongs to user 1234"), "{}", why(&planted));

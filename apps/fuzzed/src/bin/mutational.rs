@@ -53,8 +53,10 @@ fn main() -> ExitCode {
 
 /// Runs one target for this many seconds.
 fn fuzz((name, target): Named, seconds: u64, seed: u64) {
-    let (seeds, mut random) = (seeds(name), RandomBytes::new(seed));
-    let (begun, mut count) = (Instant::now(), 0u64);
+    let seeds = seeds(name);
+    let mut random = RandomBytes::new(seed);
+    let begun = Instant::now();
+    let mut count = 0u64;
     // Inputs are kept for a while as seeds of others, so that changes accumulate.
     let mut pool = seeds.clone();
     while begun.elapsed() < Duration::from_secs(seconds) {

@@ -37,7 +37,8 @@ pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Hosti
     let is_client = side == Side::Client;
     let hello = |id, is_tried| Hello { connection: ConnectionId(id), params: params(is_tried) };
     let key = |n| StaticKey::new([n; 32]).expect("a key");
-    let (suite, cookie) = (Suite::ChaCha20Poly1305, Cookie([0; 36]));
+    let suite = Suite::ChaCha20Poly1305;
+    let cookie = Cookie([0; 36]);
     let mut client =
         ClientHandshake::new(suite, [0; 16], &cookie, &key(1), [3; 32]).expect("a START");
     let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(client.start()) else {

@@ -66,8 +66,11 @@ impl FeedCursor {
         if let Some(run) = self.run(feed) {
             let state = run.read();
             if self.run != Some(run.id) {
-                (self.run, self.described, self.version) = (Some(run.id), 0, 0);
-                (self.packets, self.events) = ((0, (0, 0)), 0);
+                self.run = Some(run.id);
+                self.described = 0;
+                self.version = 0;
+                self.packets = (0, (0, 0));
+                self.events = 0;
                 self.rows.clear();
             }
             if state.version != self.version {
@@ -225,7 +228,8 @@ fn number(out: &mut String, x: f32) {
     if !x.is_finite() {
         return out.push_str("null");
     }
-    let (x, size) = (f64::from(x), f64::from(x.abs()));
+    let x = f64::from(x);
+    let size = x.abs();
     let decimals = match size {
         _ if x.fract() == 0.0 || size >= 1e6 => 0,
         1000.0.. => 1,

@@ -185,8 +185,9 @@ fn why_late(recent: &VecDeque<(i64, PlaybackStatistics)>) -> Vec<String> {
         return Vec::new();
     };
     let since = |of: fn(&PlaybackStatistics) -> u64| of(last).saturating_sub(of(first));
-    let (missed, afterwards, repaired) =
-        (since(|p| p.missed), since(|p| p.came_late), since(|p| p.repaired));
+    let missed = since(|p| p.missed);
+    let afterwards = since(|p| p.came_late);
+    let repaired = since(|p| p.repaired);
     let mut why: Vec<String> = quiet(recent).into_iter().collect();
     let seconds = (to_us - from_us) as f64 * 1e-6;
     let packets = number(missed, "packet", false);
@@ -243,7 +244,10 @@ mod tests {
         for n in 0..100 {
             now.quiet_s = if n == 90 { 0.24 } else { 0.02 };
             if n == 95 {
-                (now.late_frames, now.missed, now.came_late, now.repaired) = (2, 3, 1, 4);
+                now.late_frames = 2;
+                now.missed = 3;
+                now.came_late = 1;
+                now.repaired = 4;
             }
             live.show_at(50_000 * n, &now);
         }

@@ -103,7 +103,8 @@ impl SendingLive {
     fn show_at(&self, now_us: i64, now: &SendingStatistics) {
         if !now.connected {
             let mut known = self.shown.memory();
-            (known.before, known.told) = (None, SendingStatistics::default());
+            known.before = None;
+            known.told = SendingStatistics::default();
             known.rates.clear();
             return;
         }

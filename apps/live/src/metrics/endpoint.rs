@@ -84,8 +84,10 @@ impl Spread {
         Spread { least: f64::INFINITY, most: f64::NEG_INFINITY, sum: 0.0, count: 0 }
     }
     fn add(&mut self, value: f64) {
-        (self.least, self.most) = (self.least.min(value), self.most.max(value));
-        (self.sum, self.count) = (self.sum + value, self.count + 1);
+        self.least = self.least.min(value);
+        self.most = self.most.max(value);
+        self.sum += value;
+        self.count += 1;
     }
     fn write(&self, text: &mut Text, name: &str, help: &str) {
         let mut samples = text.family(name, MetricKind::Gauge, help);

@@ -73,7 +73,8 @@ impl KernelTcp<'_> {
         }
         let [there, back] = self.link.map(|at| &self.network.links[at]);
         let mut options = LinkOptions::new((*there.config).clone(), (*back.config).clone());
-        (options.seed, options.name) = (self.network.seed, there.name.clone());
+        options.seed = self.network.seed;
+        options.name = there.name.clone();
         for (way, at) in self.link.into_iter().enumerate() {
             let of_this = self.network.changes.iter().filter(|c| c.1 == at);
             options.changes[way] = of_this.map(|c| (c.0, c.2.clone())).collect();

@@ -114,7 +114,8 @@ impl KernelTcp<'_> {
             let narrows_link::LinkChange::Rate(next) = change else { continue };
             let until = (*when).clamp(measure_from, end);
             bits += rate.as_bps() as f64 * until.since(from).as_secs_f64();
-            (from, rate) = (until, *next);
+            from = until;
+            rate = *next;
         }
         bits + rate.as_bps() as f64 * end.since(from).as_secs_f64()
     }

@@ -48,7 +48,8 @@ impl Judge {
 
     fn set_targets(&self, targets: Targets) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.targets, state.known) = (targets, HashMap::new());
+        state.targets = targets;
+        state.known = HashMap::new();
     }
 
     /// Applies the rules for connections. A packet without a port is permitted only if all ports are.
@@ -56,7 +57,8 @@ impl Judge {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let JudgeState { targets, since, known } = &mut *state;
         if since.elapsed() > JUDGED_FOR || known.len() >= MAX_JUDGED {
-            (*since, *known) = (Instant::now(), HashMap::new());
+            *since = Instant::now();
+            *known = HashMap::new();
         }
         if let Some(permits) = known.get(&(address, port)) {
             return *permits;
