@@ -81,7 +81,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     for turn in 1..=TURNS {
         for link in [LOOPBACK, CROWD].into_iter().filter(|l| ask.link(l)) {
             for protocol in OVER_LOOPBACK.into_iter().filter(|s| ask.protocol(s)) {
-                let (protocol, link) = (protocol.into(), link.into());
+                let protocol = protocol.into();
+                let link = link.into();
                 let key = LedgerKey { protocol, link, seed: turn, seconds: LOOPBACK_S };
                 all.push(Measurement { key, rate_bps: 0.0, alone: true });
             }
@@ -159,7 +160,8 @@ fn loopback(programs: &SpeedPrograms, how: HowSent, crowd: bool) -> Result<Ran, 
         }
         _ => return Err("hints are not used over loopback".into()),
     };
-    let (bytes, seconds) = (figure(&v, "bytes")?, figure(&v, "seconds")?);
+    let bytes = figure(&v, "bytes")?;
+    let seconds = figure(&v, "seconds")?;
     let cost = figure(&v, "cpu_seconds")? / (bytes * 1e-9);
     let rate = bytes * 8.0 / seconds;
     let figures = [("cpu_s_per_gb".to_string(), cost), ("rate_bps".into(), rate)].into();

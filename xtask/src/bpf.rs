@@ -19,7 +19,8 @@ pub fn check() -> Result<(), String> {
     }
     let fresh = Path::new("target/narrows.bpf.o");
     compile(fresh)?;
-    let (kept, fresh) = (read(&Path::new(FOLDER).join("narrows.bpf.o"))?, read(fresh)?);
+    let kept = read(&Path::new(FOLDER).join("narrows.bpf.o"))?;
+    let fresh = read(fresh)?;
     for name in COMPARED {
         let [kept, fresh] = [&kept, &fresh].map(|object| section(object, name));
         if kept.is_none() || kept != fresh {
@@ -56,8 +57,10 @@ fn section<'a>(elf: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
         let part = elf.get(at..at.checked_add(bytes)?)?;
         Some(part.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b)))
     };
-    let (table, size) = (number(0x28, 8)?, number(0x3a, 2)?);
-    let (count, names) = (number(0x3c, 2)?, number(0x3e, 2)?);
+    let table = number(0x28, 8)?;
+    let size = number(0x3a, 2)?;
+    let count = number(0x3c, 2)?;
+    let names = number(0x3e, 2)?;
     let place = |index: usize| -> Option<(usize, usize, usize)> {
         let at = table.checked_add(index.checked_mul(size)?)?;
         Some((number(at, 4)?, number(at + 0x18, 8)?, number(at + 0x20, 8)?))

@@ -40,7 +40,8 @@ impl<'a> Flags<'a> {
     ) -> Result<N, String> {
         let text = self.value()?;
         let number = text.parse().ok().filter(|n| range.contains(n));
-        let (least, most) = (range.start(), range.end());
+        let least = range.start();
+        let most = range.end();
         number.ok_or_else(|| format!("{} '{text}': {least} to {most}", self.flag))
     }
 

@@ -23,7 +23,8 @@ fn read(rest: &[String]) -> Result<Options, String> {
             "--mutational" => options.mutational = true,
             "--target" => options.target = Some(flags.value()?.into()),
             "--seed" => {
-                (options.seed, options.mutational) = (Some(flags.number(0..=u64::MAX)?), true);
+                options.seed = Some(flags.number(0..=u64::MAX)?);
+                options.mutational = true;
             }
             text => {
                 options.seconds =
@@ -50,7 +51,8 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let seed = options.seed.unwrap_or(now);
     eprintln!("without libFuzzer: inputs made of fuzz/seeds, seed {seed}");
-    let (seconds, seed) = (options.seconds.to_string(), seed.to_string());
+    let seconds = options.seconds.to_string();
+    let seed = seed.to_string();
     let mut args = vec!["run", "--quiet", "--locked", "--package", "narrows-fuzzed"];
     args.extend(["--bin", "mutational", "--", &seconds, &seed]);
     args.extend(options.target.as_deref());

@@ -23,7 +23,8 @@ pub fn write(page: &str, name: &str, section: &str) -> Result<(), String> {
 }
 
 fn with(page: &str, name: &str, section: &str) -> String {
-    let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->\n"));
+    let begin = format!("<!-- begin {name} -->\n");
+    let end = format!("<!-- end {name} -->\n");
     let section = format!("{begin}{section}{end}");
     match (page.split_once(&begin), page.split_once(&end)) {
         (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),

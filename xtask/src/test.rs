@@ -82,7 +82,8 @@ fn program(message: &str) -> Option<Program> {
 /// wait for sockets, processes and the kernel. A failure stops nothing.
 fn at_once(groups: VecDeque<Vec<Program>>) -> Result<(), String> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let (groups, failed) = (Mutex::new(groups), Mutex::new(Vec::new()));
+    let groups = Mutex::new(groups);
+    let failed = Mutex::new(Vec::new());
     let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
         for _ in 0..workers {

@@ -96,7 +96,9 @@ impl Coverage {
         let mut out = "| paper | its figures and tables | judged here | claims: reproduced | undecided | differs \
              | impossible |\n|---|---|---|---|---|---|---|\n"
             .to_string();
-        let (mut figures, mut judged, mut sum) = (0, 0, VerdictCounts::default());
+        let mut figures = 0;
+        let mut judged = 0;
+        let mut sum = VerdictCounts::default();
         for paper in &self.paper {
             let here = paper.judged.len();
             let all = here + paper.missing.iter().map(|m| m.numbers.len()).sum::<usize>();
@@ -107,9 +109,11 @@ impl Coverage {
                 count.add(claim.verdict);
                 sum.add(claim.verdict);
             }
-            let (name, title) = (&paper.name, &paper.title);
+            let name = &paper.name;
+            let title = &paper.title;
             let _ = writeln!(out, "| {name}, {title} | {all} | {here} | {} |", count.cells());
-            (figures, judged) = (figures + all, judged + here);
+            figures += all;
+            judged += here;
         }
         let _ = writeln!(out, "| all | {figures} | {judged} | {} |", sum.cells());
         let mut line = |name: &str, of: fn(&CheckedClaim) -> bool| {

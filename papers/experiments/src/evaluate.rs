@@ -16,7 +16,8 @@ impl Quantity {
     /// Names the missing or contradictory part.
     pub fn check(&self, e: &Experiment) -> Result<(), String> {
         let column = self.column.is_some() && self.recorded.is_none();
-        let (recorded, model) = (self.recorded.is_some(), self.model.is_some());
+        let recorded = self.recorded.is_some();
+        let model = self.model.is_some();
         let kinds = [self.measure.is_some(), column, recorded, model];
         if kinds.iter().filter(|k| **k).count() != 1 {
             return Err("a quantity has exactly one of measure, column, recorded, model".into());
@@ -136,7 +137,8 @@ impl Quantity {
     /// A statistic that compares the means of several tables.
     fn compared(&self, stat: Stat, sample: &SimulationSample) -> f64 {
         let alone = |table: &String| {
-            let (table, stat) = (NameList(vec![table.clone()]), Some(Stat::Mean));
+            let table = NameList(vec![table.clone()]);
+            let stat = Some(Stat::Mean);
             Quantity { table, stat, ..self.clone() }.leaf(sample)
         };
         let means: Vec<f64> = self.table.0.iter().map(alone).collect();
@@ -239,7 +241,8 @@ mod tests {
             ..Quantity::default()
         };
         assert_eq!(q.leaf(&sample), 10.0, "20 in the 2 s between");
-        (q.column, q.stat) = (Some("cwnd".into()), Some(Stat::Max));
+        q.column = Some("cwnd".into());
+        q.stat = Some(Stat::Max);
         assert_eq!(q.leaf(&sample), 3.0);
         assert_eq!(q.series(&sample.series).unwrap().0, [0.0, 10.0, 30.0, 90.0]);
         q.along = Some("none".into());

@@ -345,7 +345,8 @@ fn one_line(e: &toml::de::Error) -> String {
 
 pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<PlannedRun, String> {
     let say = |e: String| format!("run '{}': {e}", run.name);
-    let (keys, values) = (&run.set.0, &run.values);
+    let keys = &run.set.0;
+    let values = &run.values;
     if keys.is_empty() != values.is_empty() {
         return Err(say(format!("sets {keys:?} but has {} values", values.len())));
     }
@@ -377,7 +378,8 @@ pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<PlannedRun, Strin
         return Err(say(format!("has {} values but {} at", plans.len(), at.len())));
     }
     if let Some(i) = at.iter().position(|x| !x.is_finite()).filter(|_| !values.is_empty()) {
-        let (value, n) = (&plans[i].0, plans.len());
+        let value = &plans[i].0;
+        let n = plans.len();
         return Err(say(format!(
             "value '{value}' is no number; give at = [...], {n} places on an axis"
         )));

@@ -45,7 +45,8 @@ pub enum IntervalPosition {
 /// Position of the interval of `ours`, as printed, relative to the range.
 pub fn place((min, max): (Option<f64>, Option<f64>), ours: UncertainValue) -> IntervalPosition {
     let (low, high) = printed(ours).1;
-    let (min, max) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
+    let min = min.unwrap_or(f64::NEG_INFINITY);
+    let max = max.unwrap_or(f64::INFINITY);
     // Digits are read back from text, so that edges compare as they are read.
     let slack = 1e-9 * low.abs().max(high.abs());
     if low >= min - slack && high <= max + slack {
@@ -78,7 +79,8 @@ fn printed(x: UncertainValue) -> (String, (f64, f64)) {
             (format!("{value} ± {width}"), (v - w, v + w))
         }
         Uncertainty::Between(low, high) if low < high => {
-            let (low, high) = (outwards(low, -1.0), outwards(high, 1.0));
+            let low = outwards(low, -1.0);
+            let high = outwards(high, 1.0);
             let ends = (read(&low), read(&high));
             (format!("{value} ({low} to {high})"), ends)
         }

@@ -128,7 +128,9 @@ impl Model {
 
 /// A round trip for the opening, one for each doubling, half of one for the last way.
 pub fn slow_start_time(rtt: f64, packets: f64, initial_window: f64) -> f64 {
-    let (mut rounds, mut sent, mut window) = (0.0, 0.0, initial_window);
+    let mut rounds = 0.0;
+    let mut sent = 0.0;
+    let mut window = initial_window;
     while sent < packets {
         sent += window;
         window *= 2.0;
@@ -157,7 +159,8 @@ fn sawtooth(a: &Arguments) -> Sawtooth {
     let round = |w: f64| w.max(bdp) / rate;
     let steps = 10_000;
     let width = peak / 2.0 / f64::from(steps);
-    let (mut period, mut area) = (0.0, 0.0);
+    let mut period = 0.0;
+    let mut area = 0.0;
     for i in 0..steps {
         let w = peak / 2.0 + (f64::from(i) + 0.5) * width;
         period += round(w) * width;
@@ -185,7 +188,8 @@ pub fn pftk(rtt: f64, p: f64, t0: f64, b: f64) -> f64 {
     let survive = |n: f64| narrows_base::math::pow(q, n);
     let timeout = (1.0 - q3) * (1.0 + q3 * (1.0 - survive(window - 3.0))) / (1.0 - survive(window));
     let timeout = timeout.min(1.0);
-    let (p2, p4) = (p * p, p * p * p * p);
+    let p2 = p * p;
+    let p4 = p * p * p * p;
     let backoffs = 1.0 + p + 2.0 * p2 + 4.0 * p2 * p + 8.0 * p4 + 16.0 * p4 * p + 32.0 * p4 * p2;
     let packets = q / p + window + timeout / q;
     packets / (rtt * (b / 2.0 * window + 1.0) + timeout * t0 * backoffs / q)

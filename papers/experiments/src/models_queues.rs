@@ -8,7 +8,8 @@ pub fn red_average(a: &Arguments) -> f64 {
     let waits = a["wait"] > 0.0;
     let wanted = 1.0 / (1.0 - 1.0 / a["load"]);
     // The distance falls with the probability.
-    let (mut low, mut high) = (1e-4, 1.0);
+    let mut low = 1e-4;
+    let mut high = 1.0;
     if !(distance(low, waits) >= wanted && distance(high, waits) <= wanted) {
         return f64::NAN;
     }
@@ -16,7 +17,9 @@ pub fn red_average(a: &Arguments) -> f64 {
         let middle = (low + high) / 2.0;
         if distance(middle, waits) > wanted { low = middle } else { high = middle }
     }
-    let (min, max, max_p) = (a["min"], a["max"], a["max_p"]);
+    let min = a["min"];
+    let max = a["max"];
+    let max_p = a["max_p"];
     if low <= max_p {
         min + (max - min) * low / max_p
     } else {
@@ -28,7 +31,9 @@ pub fn red_average(a: &Arguments) -> f64 {
 /// Mean packets from drop to drop at a probability `p` by the average: the n-th packet is dropped with p / (1 - n p).
 /// With `waits`, no packet is dropped below n p = 1, and from there with p / (2 - n p).
 fn distance(p: f64, waits: bool) -> f64 {
-    let (mut alive, mut sum, mut n) = (1.0, 0.0, 0.0);
+    let mut alive = 1.0;
+    let mut sum = 0.0;
+    let mut n = 0.0;
     while alive > 1e-12 {
         sum += alive;
         n += 1.0;
@@ -46,7 +51,8 @@ fn distance(p: f64, waits: bool) -> f64 {
 
 /// The n-th drop is followed by the next after interval / √n.
 pub fn codel_drops(interval: f64, seconds: f64) -> f64 {
-    let (mut at, mut drops) = (0.0, 0.0f64);
+    let mut at = 0.0;
+    let mut drops = 0.0f64;
     while at <= seconds && drops < 1e7 {
         drops += 1.0;
         at += interval / drops.sqrt();

@@ -33,7 +33,8 @@ pub(super) const MODELS: &[Model] = &[
         source: "S0 figure 5.9",
         arguments: &["ours", "n", "lags"],
         of: |a| {
-            let (of, n) = (generator(a), count(a));
+            let of = generator(a);
+            let n = count(a);
             let lags = 1..=a["lags"] as usize;
             lags.map(|lag| correlation(of, n, lag).abs()).fold(0.0, f64::max) * (n as f64).sqrt()
         },

@@ -64,7 +64,8 @@ pub(super) const MODELS: &[Model] = &[
         source: "as stpd_pole",
         arguments: &["m"],
         of: |a| {
-            let (delay, (_, kd)) = (delay(a), supervised(a));
+            let delay = delay(a);
+            let (_, kd) = supervised(a);
             Loop { delay, kp: 0.0, kd, clocked_by_acks: true }.largest_stable_kp()
         },
     },

@@ -87,8 +87,10 @@ pub fn table(judged: &[CheckedClaim]) -> String {
         if let Some(row) = &j.beside {
             let _ = write!(verdict, "; beside {row}");
         }
-        let (claim, stated) = (cell(&j.claim), cell(&j.stated));
-        let (accepted, ours) = (cell(&j.accepted), cell(&j.ours));
+        let claim = cell(&j.claim);
+        let stated = cell(&j.stated);
+        let accepted = cell(&j.accepted);
+        let ours = cell(&j.ours);
         let number = i + 1;
         let _ =
             writeln!(out, "| {number} | {claim} | {stated} | {accepted} | {ours} | {verdict} |");

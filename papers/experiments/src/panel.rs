@@ -16,7 +16,9 @@ pub fn figure(e: &Experiment, observed: &RunResults) -> Result<String, String> {
     for (panel, lines) in e.file.panel.iter().zip(&observed.lines) {
         for (line, points) in panel.line.iter().zip(lines) {
             if !points.y.iter().any(|y| y.is_finite()) {
-                let (id, title, label) = (&e.file.id, &panel.title, &line.label);
+                let id = &e.file.id;
+                let title = &panel.title;
+                let label = &line.label;
                 return Err(format!("{id}: panel '{title}', line '{label}': nothing to draw"));
             }
         }

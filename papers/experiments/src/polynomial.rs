@@ -114,9 +114,11 @@ impl Polynomial {
 
     /// The largest modulus of a root, to 12 digits.
     pub fn largest_modulus(&self) -> f64 {
-        let (mut low, mut high) = (0.0, 1.0);
+        let mut low = 0.0;
+        let mut high = 1.0;
         while !self.roots_within(high) && high < 1e6 {
-            (low, high) = (high, high * 2.0);
+            low = high;
+            high *= 2.0;
         }
         for _ in 0..44 {
             let middle = (low + high) / 2.0;

@@ -91,7 +91,8 @@ pub fn period() -> u64 {
 }
 
 fn power(base: u64, mut exponent: u64) -> u64 {
-    let (mut result, mut square) = (1, base % MODULUS);
+    let mut result = 1;
+    let mut square = base % MODULUS;
     while exponent > 0 {
         if !exponent.is_multiple_of(2) {
             result = result * square % MODULUS;

@@ -246,7 +246,9 @@ impl<'a> ExperimentWork<'a> {
         // Recorded values are read here; the check has already read them without error.
         let recorded = |leaf: &&Quantity| leaf.from_record(e).unwrap_or_default();
         let values = leaves.iter().map(recorded).collect();
-        let (seeds, series, events) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let seeds = BTreeMap::new();
+        let series = BTreeMap::new();
+        let events = BTreeMap::new();
         ExperimentWork {
             e,
             quantities,

@@ -116,7 +116,8 @@ impl Stat {
             Stat::LongestStill => longest(&known, |before, now| now == before),
             Stat::Falls => falls(&known, level).count() as f64,
             Stat::Rate => {
-                let (first, last) = (known[0], known[known.len() - 1]);
+                let first = known[0];
+                let last = known[known.len() - 1];
                 (last.1 - first.1) / (last.0 - first.0)
             }
             Stat::Fastest => fastest(&known, level),
@@ -161,10 +162,13 @@ fn fastest(samples: &[(f64, f64)], span: f64) -> f64 {
 
 /// Changes of direction, where only swings of at least `swing` count.
 fn turns(values: impl Iterator<Item = f64>, swing: f64) -> usize {
-    let (mut count, mut up) = (0, None);
-    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut count = 0;
+    let mut up = None;
+    let mut low = f64::INFINITY;
+    let mut high = f64::NEG_INFINITY;
     for v in values {
-        (low, high) = (low.min(v), high.max(v));
+        low = low.min(v);
+        high = high.max(v);
         let turned = match up {
             Some(true) | None if v <= high - swing => Some(false),
             Some(false) | None if v >= low + swing => Some(true),
@@ -172,7 +176,9 @@ fn turns(values: impl Iterator<Item = f64>, swing: f64) -> usize {
         };
         if turned != up {
             count += usize::from(up.is_some());
-            (up, low, high) = (turned, v, v);
+            up = turned;
+            low = v;
+            high = v;
         }
     }
     count
@@ -180,7 +186,8 @@ fn turns(values: impl Iterator<Item = f64>, swing: f64) -> usize {
 
 /// The longest time over which `test(before, now)` holds from sample to sample.
 fn longest(samples: &[(f64, f64)], test: impl Fn(f64, f64) -> bool) -> f64 {
-    let (mut most, mut since) = (0.0f64, samples[0].0);
+    let mut most = 0.0f64;
+    let mut since = samples[0].0;
     let mut before = samples[0].1;
     for &(t, v) in samples {
         if !test(before, v) {

@@ -68,7 +68,8 @@ impl Loop {
         for n in 0..steps {
             // Before time 0 the error is 0 either way.
             let error = |ago: usize| n.checked_sub(ago).map_or(0.0, |at| errors[at]);
-            let (now, previous) = (error(self.delay), error(self.delay + 1));
+            let now = error(self.delay);
+            let previous = error(self.delay + 1);
             let last = arrivals.last().copied().unwrap_or(before);
             let a = last + self.kp * now + self.kd * (now - previous);
             queue += a - 1.0;
@@ -143,7 +144,8 @@ impl Loop {
         steps.reverse();
         let of = |step: usize| steps[step];
         let Some(last) = (0..STEPS).rev().find(|step| stable(of(*step))) else { return 0.0 };
-        let (mut low, mut high) = (of(last), of(last + 1));
+        let mut low = of(last);
+        let mut high = of(last + 1);
         for _ in 0..40 {
             let middle = (low + high) / 2.0;
             if stable(middle) { low = middle } else { high = middle }

@@ -13,7 +13,9 @@ fn s0((kp, kd): (f64, f64)) -> Loop {
 #[test]
 fn the_recursion_is_the_closed_form() {
     let (kp, kd) = EXCHANGED;
-    let (m, p, steps) = (3, 40, 200usize);
+    let m = 3;
+    let p = 40;
+    let steps = 200usize;
     let r = |n: usize| 1.0 + f64::from(u8::from((p..=p + m).contains(&n)));
     let mut a: Vec<f64> = Vec::new();
     for n in 0..steps {

@@ -138,7 +138,8 @@ impl PrintedForm {
     /// Narrows' form of the protocol over the printed controller. The RRTP thesis repairs by NACKs.
     fn protocol(&self) -> Option<ProtocolEntry> {
         let mut entry = *PROTOCOLS.built_in().iter().find(|p| p.name == self.own)?;
-        (entry.name, entry.summary) = (self.name(), self.summary);
+        entry.name = self.name();
+        entry.summary = self.summary;
         entry.controller = entry.name;
         Some(if self.own.starts_with("rrtp") { entry.with_nacks() } else { entry })
     }

@@ -214,9 +214,13 @@ impl Limd {
     fn learn(&mut self, hints: &PathHints) {
         if let Some(rate) = hints.rate {
             let rate = bounded(rate.as_bps() as f64 / self.packet_bits, MIN_RATE);
-            (self.rate, self.known, self.least) = (Some(rate), rate, BELOW * rate);
+            self.rate = Some(rate);
+            self.known = rate;
+            self.least = BELOW * rate;
             self.before = None;
-            (self.beta, self.slow_start, self.steady) = (FIRST_BETA, false, Steady::default());
+            self.beta = FIRST_BETA;
+            self.slow_start = false;
+            self.steady = Steady::default();
         }
         if let Some(rtt) = hints.rtt {
             self.path.hint_base(positive(rtt));
@@ -257,8 +261,10 @@ impl Limd {
 
     /// An epoch has ended at the receiver.
     fn take_feedback(&mut self, feedback: &Feedback) {
-        let (came, left) = (feedback.number(0), feedback.number(1));
-        let (notified, epoch) = (feedback.number(2) > 0.0, feedback.number(3));
+        let came = feedback.number(0);
+        let left = feedback.number(1);
+        let notified = feedback.number(2) > 0.0;
+        let epoch = feedback.number(3);
         let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0 && epoch != self.epoch)
         else {
             return;
@@ -368,7 +374,8 @@ impl Controller for Limd {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(restart) = event {
-            (self.steady, self.before) = (Steady::default(), None);
+            self.steady = Steady::default();
+            self.before = None;
             if let Some(rate) = self.rate {
                 self.slow_start = true;
                 self.least = 0.0;

@@ -96,6 +96,7 @@ fn hint_during_the_run_raises_a_stuck_rate() {
         }
         run(&network, &mut |_| true).unwrap().groups[0].flows[0].goodput_bytes as f64 * 0.8
     };
-    let (before, after) = (goodput(false), goodput(true));
+    let before = goodput(false);
+    let after = goodput(true);
     assert!(before < 0.18e6 && after > 1.6e6, "{before} {after}");
 }

@@ -223,7 +223,8 @@ impl Timeout {
         seconds(self.0.srtt)
     }
     fn __repr__(&self) -> String {
-        let (flight, backoffs) = (self.0.flight, self.0.backoffs);
+        let flight = self.0.flight;
+        let backoffs = self.0.backoffs;
         format!("Timeout(now={}, flight={flight}, backoffs={backoffs})", self.now())
     }
 }
@@ -270,7 +271,8 @@ impl PacketOutcomeEvent {
         self.0.radio
     }
     fn __repr__(&self) -> String {
-        let (sent, lost) = (self.sent(), if self.0.lost { "True" } else { "False" });
+        let sent = self.sent();
+        let lost = if self.0.lost { "True" } else { "False" };
         format!(
             "PacketOutcome(now={}, sent={sent}, number={}, lost={lost})",
             self.now(),
@@ -307,7 +309,9 @@ impl HintsEvent {
     }
     fn __repr__(&self) -> String {
         let shown = |x: Option<f64>| x.map_or_else(|| "None".into(), |x| x.to_string());
-        let (rate, rtt, loss) = (shown(self.rate()), shown(self.rtt()), shown(self.loss()));
+        let rate = shown(self.rate());
+        let rtt = shown(self.rtt());
+        let loss = shown(self.loss());
         format!("Hints(now={}, rate={rate}, rtt={rtt}, loss={loss})", self.now())
     }
 }
@@ -381,7 +385,8 @@ impl Start {
         self.0.hints.loss
     }
     fn __repr__(&self) -> String {
-        let (window, bytes) = (self.0.initial_window, self.0.packet_bytes);
+        let window = self.0.initial_window;
+        let bytes = self.0.packet_bytes;
         format!("Start(initial_window={window}, packet_bytes={bytes})")
     }
 }

@@ -225,8 +225,8 @@ impl Controller for Interpreted {
             }
             PathEvent::Dispersion(dispersion) if self.methods.on_dispersion.is_some() => {
                 self.call(("on_dispersion", now), None, |this, py| {
-                    let (method, event) =
-                        (this.methods.on_dispersion.as_ref(), DispersionEvent(now, dispersion));
+                    let method = this.methods.on_dispersion.as_ref();
+                    let event = DispersionEvent(now, dispersion);
                     method.map_or(Ok(()), |m| m.call1(py, (event,)).map(drop))
                 });
             }
@@ -267,7 +267,8 @@ impl CloneController for Interpreted {
             let deepcopy = py.import("copy")?.getattr("deepcopy")?;
             let object = deepcopy.call1((&self.object,))?;
             let (ack, arguments) = fresh_ack(py)?;
-            let (class, methods) = (self.class.clone(), Methods::of(&object)?);
+            let class = self.class.clone();
+            let methods = Methods::of(&object)?;
             let object = object.unbind();
             Ok(Interpreted { class, object, methods, ack, arguments, ..*self })
         });

@@ -145,7 +145,8 @@ fn main() -> Result<()> {
         })
     });
     let server = told.recv()?;
-    let (began, cpu) = (Instant::now(), processor_seconds());
+    let began = Instant::now();
+    let cpu = processor_seconds();
     let runtime = runtime()?;
     let sent = runtime.block_on(async {
         let any: SocketAddr =

@@ -73,7 +73,8 @@ pub async fn measure<E: Endpoint>(client: &E, server: SocketAddr, row: Row) -> R
         Row::Request(at_once) | Row::Byte(at_once) | Row::Message(at_once) => {
             let connection = client.connect(server).await?;
             in_parallel(&connection, row, at_once, WARM).await?;
-            let (before, sent) = (usage()?, connection.datagrams());
+            let before = usage()?;
+            let sent = connection.datagrams();
             let times = in_parallel(&connection, row, at_once, TURN).await?;
             let cost = cost(&before, times, connection.datagrams() - sent);
             connection.close().await;
@@ -143,8 +144,10 @@ async fn once<C: Connection>(connection: &C, row: Row) -> Result<()> {
 
 async fn handshakes<E: Endpoint>(client: &E, server: SocketAddr) -> Result<Cost> {
     client.connect(server).await?.close().await;
-    let (before, until) = (usage()?, Instant::now() + TURN);
-    let (mut times, mut datagrams) = (Vec::new(), 0);
+    let before = usage()?;
+    let until = Instant::now() + TURN;
+    let mut times = Vec::new();
+    let mut datagrams = 0;
     while Instant::now() < until {
         let begin = Instant::now();
         let connection = client.connect(server).await?;
@@ -160,7 +163,9 @@ async fn bulk<E: Endpoint>(client: &E, server: SocketAddr) -> Result<Cost> {
     let piece = vec![5; PIECE];
     connection.send(&piece, PIECES / 10).await?;
     connection.read().await?;
-    let (before, sent, begin) = (usage()?, connection.datagrams(), Instant::now());
+    let before = usage()?;
+    let sent = connection.datagrams();
+    let begin = Instant::now();
     connection.send(&piece, PIECES).await?;
     connection.read().await?;
     let times = vec![begin.elapsed() / PIECES as u32; PIECES];

@@ -70,7 +70,8 @@ pub fn wanted(
     for seed in 1..=ask.runs {
         for link in links.iter().filter(|l| ask.link(l.name)) {
             for protocol in protocols {
-                let (protocol, name) = ((*protocol).into(), link.name.into());
+                let protocol = (*protocol).into();
+                let name = link.name.into();
                 let seconds = link.seconds * ask.shorter;
                 let key = LedgerKey { protocol, link: name, seed, seconds };
                 wanted.push(Measurement { key, rate_bps: link.bps, alone: false });
@@ -205,7 +206,8 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = q * last as f64;
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    let low = sorted[at.floor() as usize];
+    let high = sorted[at.ceil() as usize];
     // Both may be infinite.
     if low == high { low } else { low + (at - at.floor()) * (high - low) }
 }

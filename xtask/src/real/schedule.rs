@@ -59,7 +59,9 @@ fn next(waiting: &[ScheduledRun], running: &[ScheduledRun], budget: f64) -> Opti
 pub fn plan(jobs: &[ScheduledRun], budget: f64) -> (Vec<(ScheduledRun, f64)>, f64) {
     let mut waiting = ordered(jobs, budget);
     let mut running: Vec<(f64, ScheduledRun)> = Vec::new();
-    let (mut begun, mut now, mut end) = (Vec::new(), 0.0, 0.0f64);
+    let mut begun = Vec::new();
+    let mut now = 0.0;
+    let mut end = 0.0f64;
     loop {
         let jobs: Vec<ScheduledRun> = running.iter().map(|r| r.1).collect();
         if let Some(i) = next(&waiting, &jobs, budget) {

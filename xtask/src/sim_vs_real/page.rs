@@ -55,7 +55,10 @@ impl BesideRow {
     /// A line of the table; runs that were late have no verdict.
     pub fn line(&self, protocol: &str, link: &str, judged: bool) -> String {
         let (goodput, rtt) = if judged { self.verdicts() } else { ("late", "late") };
-        let (g, r, q, o) = (self.goodput, self.rtt, self.wait, self.offered);
+        let g = self.goodput;
+        let r = self.rtt;
+        let q = self.wait;
+        let o = self.offered;
         format!(
             "| {protocol} | {link} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |\n",
             g.0.mean * 1e-6,
@@ -95,7 +98,8 @@ fn beside_late(name: &str, here: &[&LedgerRow], late: Late<'_>) -> Result<(Strin
     let mut row = BesideRow::of(here);
     row.goodput.0 = estimate(seen.iter().map(|s| s.goodput_bps));
     row.rtt.0 = estimate(seen.iter().map(|s| s.rtt_s));
-    let ((goodput, rtt), (g, r)) = (row.verdicts(), (row.goodput, row.rtt));
+    let (goodput, rtt) = row.verdicts();
+    let (g, r) = (row.goodput, row.rtt);
     let line = format!(
         "| {name} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {goodput} | {rtt} |\n",
         g.0.mean * 1e-6,
@@ -135,9 +139,13 @@ same link with the same losses in real time.\n\
     for n in &NETS {
         let _ = writeln!(out, "| {} | `{}` | {} |", n.name, n.spec, n.seconds * shorter);
     }
-    let (mut agreeing, mut table) = (String::new(), String::new());
-    let (mut agree, mut all, mut late) = (0, 0, 0);
-    let (mut others, mut machine) = (String::new(), 0);
+    let mut agreeing = String::new();
+    let mut table = String::new();
+    let mut agree = 0;
+    let mut all = 0;
+    let mut late = 0;
+    let mut others = String::new();
+    let mut machine = 0;
     for protocol in protocols(rows) {
         let mut cells = [const { String::new() }; NETS.len()];
         for (cell, n) in cells.iter_mut().zip(&NETS) {
@@ -154,8 +162,10 @@ same link with the same losses in real time.\n\
             agree += usize::from(agrees);
             if agrees {
                 let ratio = |e: (Estimate, Estimate)| e.1.mean / e.0.mean;
-                let (mbps, ms) = (row.goodput.1.mean * 1e-6, row.rtt.1.mean * 1e3);
-                let (goodput, rtt) = (ratio(row.goodput), ratio(row.rtt));
+                let mbps = row.goodput.1.mean * 1e-6;
+                let ms = row.rtt.1.mean * 1e3;
+                let goodput = ratio(row.goodput);
+                let rtt = ratio(row.rtt);
                 *cell = format!("{mbps:.3} ({goodput:.3}), {ms:.1} ({rtt:.3})");
                 continue;
             }

@@ -187,7 +187,8 @@ mod tests {
     #[test]
     fn large_experiments_are_compared_at_one_commit_in_four() {
         let of = |id: &str| (0..400).filter(|n| is_one_of(id, *n)).collect::<Vec<u64>>();
-        let (ns2, huge) = (of("ns2"), of("huge"));
+        let ns2 = of("ns2");
+        let huge = of("huge");
         assert!((60..140).contains(&ns2.len()) && (60..140).contains(&huge.len()));
         assert_ne!(ns2, huge);
     }

@@ -32,8 +32,10 @@ pub fn table(
         Ok([goodput, sent_again, timeouts, rtt, queue, window])
     })?;
     let mut rows = String::new();
-    let (mut agreed, mut missed) = (0, Vec::new());
-    let (mut lossless, mut as_often) = (0, 0);
+    let mut agreed = 0;
+    let mut missed = Vec::new();
+    let mut lossless = 0;
+    let mut as_often = 0;
     for (i, c) in cells.iter().enumerate() {
         let theirs = |k: usize| estimate(c.runs.iter().map(|r| r[k]));
         let ours = |k: usize| {

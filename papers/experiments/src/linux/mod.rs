@@ -76,7 +76,8 @@ fn run(
     others: &[(&str, &str)],
     seed: u64,
 ) -> Result<SimulationSample, String> {
-    let (rate, delay) = (format!("{}kbit/s", link.rate_kbps), format!("{}ms", link.delay_ms));
+    let rate = format!("{}kbit/s", link.rate_kbps);
+    let delay = format!("{}ms", link.delay_ms);
     let queue = format!("{}p", link.queue_packets);
     // Goodput counts from the moment when the connection is open.
     let opening = format!("{}ms", 2.0 * link.delay_ms);

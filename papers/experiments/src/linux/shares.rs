@@ -29,7 +29,9 @@ pub fn table(
         let link = reference.links.get(link).ok_or_else(|| format!("no link {link}"))?;
         play(folder, link, &all[i], &all[i].runs[run])
     })?;
-    let (mut rows, mut agreed, mut missed) = (String::new(), 0, Vec::new());
+    let mut rows = String::new();
+    let mut agreed = 0;
+    let mut missed = Vec::new();
     for (i, x) in all.iter().enumerate() {
         let theirs = |k: usize| mean(x.runs.iter().map(|r| r[2 + k]));
         let ours = |k: usize| {
@@ -82,7 +84,8 @@ fn play(
     starts: &[f64; SHARE_COLUMNS],
 ) -> Result<[f64; 4], String> {
     let [first, second, ..] = *starts;
-    let (earlier, later) = (first.min(second), first.max(second) - first.min(second));
+    let earlier = first.min(second);
+    let later = first.max(second) - first.min(second);
     let start = |at: f64| format!("{}s", at - earlier);
     let plan = plan(
         folder,

@@ -28,7 +28,9 @@ pub fn table(
         let sample = run((folder, "cell.toml"), link, (&x.loss, &x.ours), &others, seed)?;
         Ok(sample.measure(None, "completion_s"))
     })?;
-    let (mut rows, mut agreed, mut missed) = (String::new(), 0, Vec::new());
+    let mut rows = String::new();
+    let mut agreed = 0;
+    let mut missed = Vec::new();
     for (i, x) in all.iter().enumerate() {
         let theirs = estimate(x.seconds.iter().copied());
         let mine = tasks.iter().zip(&taken).filter(|(t, _)| t.0 == i);

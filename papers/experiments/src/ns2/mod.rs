@@ -83,7 +83,8 @@ struct ComparisonPage {
 impl ComparisonPage {
     /// Begins a table's section.
     fn begin(&mut self, title: &'static str) {
-        (self.title, self.agreed) = (title, [0, 0]);
+        self.title = title;
+        self.agreed = [0, 0];
         let _ = write!(self.out, "## {title}\n\n");
     }
 

@@ -108,7 +108,8 @@ impl LimdReceiver {
         let (first_sent, first_now) = *self.first.get_or_insert((sent, now));
         let trip = now.since(first_now).as_secs_f64() - sent.since(first_sent).as_secs_f64();
         let trips = self.trips.get_or_insert(Trips { least: trip, most: trip, spike: false });
-        (trips.least, trips.most) = (trips.least.min(trip), trips.most.max(trip));
+        trips.least = trips.least.min(trip);
+        trips.most = trips.most.max(trip);
         let share = (trip - trips.least) / (trips.most - trips.least).max(MIN_RANGE);
         let before = trips.spike;
         if share > SPIKE_BEGINS {
@@ -135,7 +136,9 @@ impl LimdReceiver {
 
 impl ReceiverSide for LimdReceiver {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
-        let (seq, sent, now) = (arrival.seq, arrival.sent, arrival.now);
+        let seq = arrival.seq;
+        let sent = arrival.sent;
+        let now = arrival.now;
         let Some((last, last_sent, last_now)) = self.last else {
             self.last = Some((seq, sent, now));
             return false;

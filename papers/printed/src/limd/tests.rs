@@ -113,8 +113,12 @@ fn draining_queue_lets_the_rate_rise_to_its_bound() {
 }
 
 fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
-    let (sent, now) = (at(sent), at(now));
-    let (seq, bytes, lost, marked) = (1, 1000, true, false);
+    let sent = at(sent);
+    let now = at(now);
+    let seq = 1;
+    let bytes = 1000;
+    let lost = true;
+    let marked = false;
     c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
     rate(c)
 }
