@@ -27,8 +27,9 @@ use narrows_media::receive::ReceiveOptions;
 use narrows_media::send::Offer;
 use narrows_options::RARE;
 use narrows_peers::access::AllowList;
+use narrows_peers::refusals::RefusalLog;
 use narrows_peers::{Error, ErrorKind, key};
-use narrows_transport::endpoint::Permit;
+use narrows_transport::endpoint::{ClientFilter, Permit};
 use narrows_transport::protocol::{Family, STREAM_PREFIX, find};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -280,7 +281,8 @@ fn receive(a: &Receive) -> Result<(), Failure> {
             };
             let permit = Permit::Own;
             let clients = list.load()?;
-            let options = ReceiveOptions { identity, clients, config, permit, tap };
+            let options =
+                ReceiveOptions { identity, clients, config, permit, filter: logged(&log), tap };
             let look = |set: &dyn Fn(&AllowList)| reload(&log, Some(&list), set);
             blocking::receive(at, outs, options, ready, look, &STOP)
         }
@@ -290,6 +292,15 @@ fn receive(a: &Receive) -> Result<(), Failure> {
 }
 
 /// Reads the list of clients again if SIGHUP has come.
+/// Logs clients that are refused.
+fn logged(log: &Arc<Log>) -> ClientFilter {
+    let log = Arc::clone(log);
+    RefusalLog::filter(move |from, key, reason| {
+        let line = format!("{} ({from}): {reason}", key::text(key));
+        log.line(LogLevel::Warning, &from.to_string(), &line);
+    })
+}
+
 fn reload(log: &Log, list: Option<&ClientList>, set: &dyn Fn(&AllowList)) {
     daemon::reload(log, || {
         let Some(list) = list else { return daemon::nothing_to_reload() };
@@ -378,7 +389,10 @@ fn send(a: &Send) -> Result<(), Failure> {
             let name = key::text(identity.public());
             let clients = list.load()?;
             (
-                SenderDestination::Comes(at, Offer { identity, clients, config, tap }),
+                SenderDestination::Comes(
+                    at,
+                    Offer { identity, clients, config, filter: logged(&log), tap },
+                ),
                 name,
                 Some(list),
             )

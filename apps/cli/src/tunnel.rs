@@ -397,7 +397,7 @@ fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
         learned,
         tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("server"))),
         lookup: dial::system(),
-        log: Box::new(move |event| {
+        log: Arc::new(move |event| {
             let level = if event.is_warning { LogLevel::Warning } else { LogLevel::Info };
             event.line.iter().for_each(|line| lines.line(level, &event.client, line));
             event.refusal.iter().for_each(|refusal| refusals.add(&[refusal.word()], 1));

@@ -15,7 +15,7 @@ use narrows_net::{ConnectOptions, Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind, Identity, key};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::{Permit, ServerKey};
+use narrows_transport::endpoint::{ClientFilter, Permit, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
@@ -55,6 +55,7 @@ pub(super) async fn far() -> Far {
         clients: AllowList::read(&key::text(client.public())).unwrap(),
         config: config(),
         permit: Permit::Own,
+        filter: ClientFilter::default(),
         tap: None,
     };
     let outs = Outs {

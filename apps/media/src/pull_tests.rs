@@ -9,7 +9,7 @@ use crate::send::{MediaSending, Offer, Offering};
 use narrows_net::{ConnectOptions, Endpoint, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::{ErrorKind, Identity, key};
-use narrows_transport::endpoint::ServerKey;
+use narrows_transport::endpoint::{ClientFilter, ServerKey};
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ async fn near(clients: &[&Identity]) -> Near {
     let log = Lines::default();
     let list: Vec<_> = clients.iter().map(|client| key::text(client.public())).collect();
     let clients = AllowList::read(&list.join("\n")).unwrap();
-    let offer = Offer { identity: identity.clone(), clients, config: config(), tap: None };
+    let filter = ClientFilter::default();
+    let offer = Offer { identity: identity.clone(), clients, config: config(), filter, tap: None };
     let media = media(&[8_000_000], log.clone());
     let offering = Offering::bind("127.0.0.1:0".parse().unwrap(), vec![socket], media, offer);
     let offering = offering.unwrap();

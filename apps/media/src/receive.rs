@@ -12,7 +12,7 @@ use narrows_net::{Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind, Identity};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::{EndpointLimits, Permit};
+use narrows_transport::endpoint::{ClientFilter, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::net::SocketAddr;
@@ -38,6 +38,8 @@ pub struct ReceiveOptions {
     pub config: ConnectionConfig,
     /// Controllers that the receiver accepts from senders.
     pub permit: Permit,
+    /// Filter of clients, which may log those that are refused.
+    pub filter: ClientFilter,
     /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -64,7 +66,7 @@ impl MediaServer {
         outs: Outs,
         options: ReceiveOptions,
     ) -> Result<MediaServer, Error> {
-        let ReceiveOptions { identity, clients, config, permit, tap } = options;
+        let ReceiveOptions { identity, clients, config, permit, filter, tap } = options;
         clients.not_empty()?;
         let inlet = Inlet::new(outs).await?;
         let key = StaticKey::new(*identity.private())
@@ -72,6 +74,7 @@ impl MediaServer {
         let mut options =
             Options::server(key, listed(&clients), for_media(config, PUSH)?).tapped(tap);
         options.permit = permit;
+        options.filter = filter;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(ErrorKind::Local, format!("--listen: {e}")))?;

@@ -11,7 +11,7 @@ use narrows_net::{Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind, Identity, key};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
+use narrows_transport::endpoint::{ClientFilter, Clients, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::net::SocketAddr;
@@ -74,6 +74,8 @@ pub struct Offer {
     pub clients: AllowList,
     /// Configuration of connections.
     pub config: ConnectionConfig,
+    /// Filter of clients, which may log those that are refused.
+    pub filter: ClientFilter,
     /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -95,7 +97,7 @@ impl Offering {
         media: OutletOptions,
         offer: Offer,
     ) -> Result<Offering, Error> {
-        let Offer { identity, clients, config, tap } = offer;
+        let Offer { identity, clients, config, filter, tap } = offer;
         clients.not_empty()?;
         let local = |e: String| Error::new(ErrorKind::Local, e);
         let key = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
@@ -103,6 +105,7 @@ impl Offering {
             Options::server(key, listed(&clients), for_media(config, PULL)?).tapped(tap);
         // This end sends the media, so only its own choice of a controller counts.
         options.permit = Permit::Own;
+        options.filter = filter;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint =
             Endpoint::bind(address, options).map_err(|e| local(format!("--listen: {e}")))?;

@@ -9,6 +9,7 @@
 //! | reconnect to a known server in one round trip | [`tokens`] |
 //! | connect to a peer repeatedly | [`dial`] |
 //! | bound the rate of a client | [`rate_cap`] |
+//! | log refused clients | [`refusals`] |
 //! | read a command's settings | [`settings`] |
 //! | refuse a file that other users can change | [`trusted_file`] |
 //! | report an error in one line | [`error`] |
@@ -19,6 +20,7 @@ pub mod error;
 pub mod key;
 pub mod learned;
 pub mod rate_cap;
+pub mod refusals;
 pub mod settings;
 pub mod text_file;
 pub mod tokens;

@@ -114,7 +114,7 @@ fn far_made(
         learned,
         tap: None,
         lookup,
-        log: Box::new(move |event| lines.lock().unwrap().extend(event.line.clone())),
+        log: Arc::new(move |event| lines.lock().unwrap().extend(event.line.clone())),
     };
     let bound = Arc::new(TunnelServer::bind(at, options).unwrap());
     let at = bound.address();

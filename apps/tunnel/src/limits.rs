@@ -1,9 +1,10 @@
 //! Limits on a client's open streams, and on the rate of new ones. A client is a key, with all of its connections.
 
 use crate::descriptors::Descriptors;
-use crate::places::{GivenPlaces, NO_NETWORK, Place, PlaceLimits, RareLine};
+use crate::places::{GivenPlaces, NO_NETWORK, Place, PlaceLimits};
 use narrows_base::Rate;
 use narrows_peers::rate_cap::RateCap;
+use narrows_peers::refusals::RareLine;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};

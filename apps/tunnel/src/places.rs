@@ -182,50 +182,6 @@ impl Drop for Place {
     }
 }
 
-/// Limits the log lines about one kind of event: after `burst` lines, one in each `period`.
-#[derive(Debug)]
-pub(crate) struct RareLine {
-    burst: f64,
-    period: Duration,
-    state: Mutex<RareLineState>,
-}
-
-#[derive(Debug)]
-struct RareLineState {
-    lines: f64,
-    at: Instant,
-    omitted: u64,
-}
-
-impl Default for RareLine {
-    fn default() -> RareLine {
-        RareLine::new(1)
-    }
-}
-
-impl RareLine {
-    /// After `burst` lines, one in ten seconds.
-    pub fn new(burst: u32) -> RareLine {
-        let burst = f64::from(burst);
-        let state = RareLineState { lines: burst, at: Instant::now(), omitted: 0 };
-        RareLine { burst, period: Duration::from_secs(10), state: Mutex::new(state) }
-    }
-
-    /// Counts events. If a line is due, returns their number since the last line.
-    pub fn count(&self, now: Instant, events: u64) -> Option<u64> {
-        let mut state = lock(&self.state);
-        state.omitted += events;
-        let gone = now.saturating_duration_since(state.at).as_secs_f64();
-        state.lines = (state.lines + gone / self.period.as_secs_f64()).min(self.burst);
-        state.at = now;
-        if events == 0 || state.lines < 1.0 {
-            return None;
-        }
-        state.lines -= 1.0;
-        Some(std::mem::take(&mut state.omitted))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,16 +245,5 @@ mod tests {
         assert!(all[3].displace_silent() && all[3].displace_silent());
         assert!(!all[3].displace_silent());
         assert_eq!(kept(&all), [true, false, false, true]);
-    }
-
-    #[test]
-    fn rare_lines_count_events_between_them() {
-        let line = RareLine::new(2);
-        let now = Instant::now();
-        let counts: Vec<_> = (0..5).map(|_| line.count(now, 1)).collect();
-        assert_eq!(counts, [Some(1), Some(1), None, None, None]);
-        assert_eq!(line.count(now + Duration::from_secs(9), 1), None);
-        assert_eq!(line.count(now + Duration::from_secs(11), 2), Some(6));
-        assert_eq!(line.count(now + Duration::from_secs(12), 1), None);
     }
 }

@@ -15,7 +15,8 @@ use narrows_net::probe;
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options, SystemError};
 use narrows_peers::learned::LearnedPaths;
-use narrows_peers::{Error, ErrorKind as Cause, Identity};
+use narrows_peers::refusals::RefusalLog;
+use narrows_peers::{Error, ErrorKind as Cause, Identity, key};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
@@ -48,7 +49,7 @@ pub struct ServerOptions {
     /// Resolves names.
     pub lookup: Lookup,
     /// Called with each log line.
-    pub log: Box<dyn Fn(&TunnelEvent) + Send + Sync>,
+    pub log: Arc<dyn Fn(&TunnelEvent) + Send + Sync>,
 }
 
 /// A listening server.
@@ -88,6 +89,12 @@ impl TunnelServer {
             .map_err(|e| Error::new(Cause::Local, e.to_string()))?;
         let mut options = Options::server(key, listed(&permissions), of_connections).tapped(tap);
         options.permit = permit;
+        let told = Arc::clone(&log);
+        options.filter = RefusalLog::filter(move |from, key, reason| {
+            let client = key::text(key).chars().take(12).collect();
+            let line = Some(format!("{} ({from}): {reason}", key::text(key)));
+            told(&TunnelEvent { is_warning: true, client, line, refusal: None });
+        });
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let failed = |e: String| Error::new(Cause::Local, format!("--listen: {e}"));
         let over_tcp = tcp_listener(address).and_then(|listener| {

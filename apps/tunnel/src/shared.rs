@@ -6,13 +6,13 @@ use crate::learning::Lesson;
 use crate::limits::ClientUsage;
 use crate::over_tcp::Carriers;
 use crate::permissions::Permissions;
-use crate::places::RareLine;
 use crate::request::Refusal;
 use crate::reverse::Listeners;
 use crate::tun::far::FarTun;
 use narrows_net::Connection;
 use narrows_net::probe::ProbeGate;
 use narrows_peers::learned::LearnedPaths;
+use narrows_peers::refusals::RareLine;
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -46,7 +46,7 @@ type Known = (Arc<ClientUsage>, Vec<Connection>);
 pub(crate) struct TunnelShared {
     permissions: watch::Sender<Arc<Permissions>>,
     pub lookup: Lookup,
-    pub log: Box<dyn Fn(&TunnelEvent) + Send + Sync>,
+    pub log: Arc<dyn Fn(&TunnelEvent) + Send + Sync>,
     /// Contains only keys of the list, so its size is bounded.
     clients: Mutex<HashMap<PublicKey, Known>>,
     descriptors: Arc<Descriptors>,
@@ -69,7 +69,7 @@ impl TunnelShared {
     pub fn new(
         permissions: Permissions,
         lookup: Lookup,
-        log: Box<dyn Fn(&TunnelEvent) + Send + Sync>,
+        log: Arc<dyn Fn(&TunnelEvent) + Send + Sync>,
         learned: Option<Arc<LearnedPaths>>,
         tun: Option<FarTun>,
     ) -> TunnelShared {

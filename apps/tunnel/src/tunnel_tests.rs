@@ -177,7 +177,7 @@ async fn server_without_clients_or_targets_does_not_start() {
         learned: None,
         tap: None,
         lookup: dial::system(),
-        log: Box::new(|_| ()),
+        log: Arc::new(|_| ()),
     };
     let at = "127.0.0.1:0".parse().unwrap();
     let client = Identity::generate().unwrap();
@@ -190,7 +190,7 @@ async fn server_without_clients_or_targets_does_not_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unlisted_client_ends_with_one_line() {
+async fn unlisted_client_ends_with_one_line_and_is_logged() {
     let mut far = far(&["*:80"]);
     far.client = Identity::generate().unwrap();
     let tunnel = Tunnel::new(ClientOptions {
@@ -214,6 +214,12 @@ async fn an_unlisted_client_ends_with_one_line() {
     assert!(
         e.kind == ErrorKind::Refused && e.line.contains(&key::text(far.client.public())),
         "{e}"
+    );
+    let log = far.log.lock().unwrap();
+    let key = key::text(far.client.public());
+    assert!(
+        log.len() == 1 && log[0].contains(&key) && log[0].contains("not on the list"),
+        "{log:?}"
     );
 }
 

@@ -98,7 +98,7 @@ impl TcpEnds {
             learned: None,
             tap: None,
             lookup: Arc::new(move |_| Ok(found.clone())),
-            log: Box::new(move |event| {
+            log: Arc::new(move |event| {
                 if let Some(line) = event.line.as_ref().filter(|_| event.is_warning) {
                     log.line(LogLevel::Warning, "", line);
                 }

@@ -16,8 +16,9 @@ use narrows_net::probe::{self, ProbeGate};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Driver, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
 use narrows_peers::error::{Error, ErrorKind};
-use narrows_peers::key::Identity;
+use narrows_peers::key::{self, Identity};
 use narrows_peers::learned::{Delivered, LearnedPaths, MeasuredPath, client};
+use narrows_peers::refusals::RefusalLog;
 use narrows_transport::connection::ConnectionConfig;
 pub use narrows_transport::endpoint::Permit;
 use narrows_transport::endpoint::{Clients, EndpointLimits};
@@ -69,6 +70,12 @@ impl RrtpServer {
             .accepting_early_data(true)
             .driven_by(Driver::Thread);
         options.permit = permit;
+        let told = Arc::clone(&service);
+        options.filter = RefusalLog::filter(move |from, key, reason| {
+            let line = format!("{reason}: {}", key::text(key));
+            let e = Error::new(ErrorKind::Refused, line);
+            told.tell(&AnsweredRequest::refused(&from.to_string(), e));
+        });
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(ErrorKind::Local, format!("--listen: {e}")))?;

@@ -43,6 +43,11 @@ pub trait AcceptFilter: Send + Sync {
     }
     /// Decides on a client that has proven its key, before it takes a connection's place.
     fn decide(&self, client: &IncomingClient<'_>) -> Decision;
+    /// A client that has proven its key was refused for this reason, by [`Clients`](super::Clients), by this filter, or
+    /// since all places are taken. Called once for each such handshake.
+    fn on_refused(&self, remote: SocketAddr, key: &[u8; 32], reason: &str) {
+        let _ = (remote, key, reason);
+    }
 }
 
 /// A filter for complete handshakes only.
@@ -70,6 +75,11 @@ impl ClientFilter {
         self.0.as_ref().map_or(Decision::Accept, |filter| {
             catch_unwind(AssertUnwindSafe(|| filter.decide(client))).unwrap_or(Decision::Ignore)
         })
+    }
+    pub(super) fn on_refused(&self, remote: SocketAddr, key: &[u8; 32], reason: &str) {
+        if let Some(filter) = &self.0 {
+            let _ = catch_unwind(AssertUnwindSafe(|| filter.on_refused(remote, key, reason)));
+        }
     }
 }
 

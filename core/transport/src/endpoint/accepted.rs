@@ -83,6 +83,7 @@ impl<C: ManagedConnection> Connections<C> {
         let client = match verdict {
             ClientVerdict::Accept(client) => client,
             ClientVerdict::Refuse(code, why) => {
+                self.config.filter.on_refused(accepting.from, &established.key, &why);
                 accepting.refuse(now, established, code, &why);
                 self.put_back(slot, ConnectionState::Accepting(accepting));
                 return self.urge(slot);
