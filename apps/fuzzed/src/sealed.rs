@@ -10,7 +10,7 @@ use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEven
 use narrows_transport::endpoint::NewConnection;
 use narrows_transport::streams::{FlowControlLimits, Read, Side};
 use narrows_transport::{Preset, Protocol};
-use narrows_wire::hostile::HostilePeer;
+use narrows_wire::hostile::{HostilePeer, Lie};
 use narrows_wire::{Frame, Params};
 use std::net::SocketAddr;
 
@@ -103,7 +103,7 @@ impl Tried {
             count += 1;
             assert!(count < MAX_AT_ONCE, "there is no end to what it sends");
             for datagram in buffer[..transmit.size].chunks_mut(transmit.segment) {
-                assert!(self.peer.came(datagram), "not sealed properly, or a number used twice");
+                assert!(self.peer.receive(datagram), "not sealed properly, or a number used twice");
             }
         }
         let mut events = 0;
@@ -180,7 +180,7 @@ impl Tried {
             }
             self.settle();
             self.now += Duration::from_millis(20);
-            self.send(|peer, now| peer.report(now, 0));
+            self.send(|peer, now| peer.report(now, Lie::None));
             self.send(|peer, now| peer.stream(now, 3000));
         }
     }
@@ -220,9 +220,9 @@ pub fn run(bytes: &[u8]) {
             // A number as small or as large as a field permits.
             3 => {
                 let lie = bytes.lie();
-                tried.send(|peer, now| peer.liar(now, arg, lie));
+                tried.send(|peer, now| peer.arbitrary_frame(now, arg, lie));
             }
-            4 => tried.send(|peer, now| peer.report(now, arg)),
+            4 => tried.send(|peer, now| peer.report(now, Lie::from(arg))),
             5 => tried.send(|peer, now| peer.stream(now, usize::from(arg) * 5)),
             6 => tried.work(op / 12, arg),
             7 => {
@@ -239,7 +239,7 @@ pub fn run(bytes: &[u8]) {
             }
             _ => {
                 for _ in 0..arg {
-                    tried.send(|peer, now| peer.report(now, 0));
+                    tried.send(|peer, now| peer.report(now, Lie::None));
                     tried.now += Duration::from_millis(1);
                 }
             }

@@ -13,13 +13,63 @@ use crate::{
 use narrows_base::Time;
 use std::collections::BTreeMap;
 
+/// The false part of a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lie {
+    /// The report is true.
+    None,
+    /// The highest number is larger by this, so packets arrived that were never sent.
+    HigherNumber(u8),
+    /// The highest number is smaller by this.
+    LowerNumber(u8),
+    /// Only the latest run is listed.
+    LatestRun,
+    /// Every run has one packet.
+    ShortRuns,
+    /// Every packet below the highest arrived.
+    AllArrived,
+    /// The radio link lost the missing packets.
+    RadioLosses,
+    /// The report was delayed by two to the power of this.
+    Delay(u8),
+    /// The echoed stamp.
+    Echo(u8),
+    /// The number of packets with a CE mark.
+    Marks(u8),
+    /// Feedback of bytes with this value: one to four words of them.
+    Feedback(u8),
+    /// These bits of the sum of nonces are wrong.
+    NonceSum(u8),
+}
+
+impl From<u8> for Lie {
+    /// The upper four bits choose the field, the lower ones its value.
+    fn from(byte: u8) -> Lie {
+        let value = byte & 15;
+        match byte >> 4 {
+            1 => Lie::HigherNumber(value),
+            2 => Lie::LatestRun,
+            3 => Lie::RadioLosses,
+            4 => Lie::Delay(value),
+            5 => Lie::LowerNumber(value),
+            6 => Lie::ShortRuns,
+            7 => Lie::Echo(byte),
+            8 => Lie::Marks(value),
+            9 => Lie::Feedback(byte),
+            10 => Lie::NonceSum(value),
+            11 => Lie::AllArrived,
+            _ => Lie::None,
+        }
+    }
+}
+
 /// The other end of a connection: keys, packet numbers, and frames that need not be true.
 pub struct HostilePeer {
     sealer: Sealer,
     opener: Opener,
     next: u64,
     /// Received packet numbers with their nonces; the number below which reports are silent; the last stamp.
-    came: BTreeMap<u64, u8>,
+    received: BTreeMap<u64, u8>,
     floor: u64,
     stamp: u32,
     /// The last datagram sent.
@@ -37,7 +87,7 @@ impl HostilePeer {
             sealer,
             opener,
             next: 0,
-            came: BTreeMap::new(),
+            received: BTreeMap::new(),
             floor: 0,
             stamp: 0,
             last: Vec::new(),
@@ -51,12 +101,12 @@ impl HostilePeer {
     ///
     /// # Panics
     /// The opened payload cannot be parsed.
-    pub fn came(&mut self, datagram: &mut [u8]) -> bool {
+    pub fn receive(&mut self, datagram: &mut [u8]) -> bool {
         let nonce = receipt_nonce(datagram);
         let Ok(opened) = self.opener.open(datagram) else { return false };
-        self.came.insert(opened.number, nonce);
-        if self.came.len() > 4000 {
-            self.came.pop_first();
+        self.received.insert(opened.number, nonce);
+        if self.received.len() > 4000 {
+            self.received.pop_first();
         }
         let (prelude, frames) = Frames::read(opened.payload).expect("a prelude");
         self.stamp = prelude.stamp;
@@ -106,12 +156,11 @@ impl HostilePeer {
         })
     }
 
-    /// A report of received packets. `lie` chooses its false part: packets that never arrived, too few packets, marks,
-    /// delays.
-    pub fn report(&mut self, now: Time, lie: u8) -> Vec<u8> {
+    /// A report of received packets with a false part.
+    pub fn report(&mut self, now: Time, lie: Lie) -> Vec<u8> {
         let mut list: Vec<PacketRun> = Vec::new();
         let mut below: Option<u64> = None;
-        for number in self.came.range(self.floor..).rev().map(|came| came.0) {
+        for number in self.received.range(self.floor..).rev().map(|packet| packet.0) {
             match (below, list.last_mut()) {
                 (Some(last), Some(run)) if number + 1 == last => run.arrived += 1,
                 (Some(last), Some(run)) => {
@@ -125,22 +174,19 @@ impl HostilePeer {
             }
             below = Some(*number);
         }
-        let Some(mut highest) = self.came.last_key_value().map(|came| *came.0) else {
+        let Some(mut highest) = self.received.last_key_value().map(|packet| *packet.0) else {
             return self.frame(now, &Frame::Ping);
         };
-        let mut report_delay = 0;
-        match lie >> 4 {
-            1 => highest += u64::from(lie & 15),
-            2 => list.truncate(1),
-            3 => list.iter_mut().for_each(|run| run.radio = true),
-            4 => report_delay = 1 << (lie & 15),
-            5 => highest = highest.saturating_sub(u64::from(lie & 15)),
-            // Claims that everything below the highest arrived.
-            11 => {
+        match lie {
+            Lie::HigherNumber(by) => highest += u64::from(by),
+            Lie::LowerNumber(by) => highest = highest.saturating_sub(u64::from(by)),
+            Lie::LatestRun => list.truncate(1),
+            Lie::ShortRuns => list.iter_mut().for_each(|run| run.arrived = 1),
+            Lie::AllArrived => {
                 list.truncate(1);
                 list.iter_mut().for_each(|run| run.arrived = highest + 1);
             }
-            6 => list.iter_mut().for_each(|run| run.arrived = 1),
+            Lie::RadioLosses => list.iter_mut().for_each(|run| run.radio = true),
             _ => {}
         }
         if highest + 1 < list.iter().map(|run| run.arrived + run.missing).sum() {
@@ -151,23 +197,34 @@ impl HostilePeer {
         let mut nonce_sum = 0;
         let mut to = highest + 1;
         for run in &list {
-            let told = self.came.range(to.saturating_sub(run.arrived)..to);
-            nonce_sum = told.fold(nonce_sum, |sum, (_, nonce)| sum ^ nonce);
+            let arrived = self.received.range(to.saturating_sub(run.arrived)..to);
+            nonce_sum = arrived.fold(nonce_sum, |sum, (_, nonce)| sum ^ nonce);
             to = to.saturating_sub(run.arrived + run.missing);
         }
         let mut bytes = [0; 16 * MAX_RUNS + 4];
-        let feedback = [lie; 16];
-        let frame = Frame::Report(Report {
+        let mut report = Report {
             reason: ReportReason::Regular,
             highest,
-            echo: if lie >> 4 == 7 { u32::from(lie) } else { self.stamp },
-            delay: report_delay,
-            marks: (lie >> 4 == 8).then_some(u64::from(lie & 15)),
-            nonce_sum: nonce_sum ^ if lie >> 4 == 10 { lie & 15 } else { 0 },
-            feedback: if lie >> 4 == 9 { &feedback[..4 * usize::from(1 + lie % 4)] } else { &[] },
+            echo: self.stamp,
+            delay: 0,
+            marks: None,
+            nonce_sum,
+            feedback: &[],
             runs: runs(&mut bytes, list),
-        });
-        self.frame(now, &frame)
+        };
+        let feedback;
+        match lie {
+            Lie::Delay(exponent) => report.delay = 1 << exponent,
+            Lie::Echo(stamp) => report.echo = u32::from(stamp),
+            Lie::Marks(count) => report.marks = Some(u64::from(count)),
+            Lie::Feedback(byte) => {
+                feedback = [byte; 16];
+                report.feedback = &feedback[..4 * usize::from(1 + byte % 4)];
+            }
+            Lie::NonceSum(bits) => report.nonce_sum ^= bits,
+            _ => {}
+        }
+        self.frame(now, &Frame::Report(report))
     }
 
     /// A packet with more data of a stream of its own.
@@ -179,8 +236,8 @@ impl HostilePeer {
         self.frame(now, &Frame::Stream { id, offset, fin: false, data: &data })
     }
 
-    /// A well-formed frame with any content.
-    pub fn liar(&mut self, now: Time, arg: u8, lie: u64) -> Vec<u8> {
+    /// A well-formed frame with any content: the lower four bits of `arg` are its kind, the upper ones a number.
+    pub fn arbitrary_frame(&mut self, now: Time, arg: u8, lie: u64) -> Vec<u8> {
         let id = u64::from(arg >> 4);
         let data = [arg; 32];
         let repair =

@@ -3,7 +3,7 @@
 use super::{Behaviour, MUCH, Said, Traffic, bound_of_a_receiver};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::HostilePeer;
+use narrows_wire::hostile::{HostilePeer, Lie};
 
 #[derive(Default)]
 pub struct Churner {
@@ -17,7 +17,7 @@ impl Behaviour for Churner {
         Said::new()
     }
     fn heard(&mut self, now: Time, peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
-        vec![peer.report(now, 0)]
+        vec![peer.report(now, Lie::None)]
     }
     fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();

@@ -3,14 +3,18 @@
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::HostilePeer;
+use narrows_wire::hostile::{HostilePeer, Lie};
 
-/// One kind of forgery per connection, in the upper half of the argument of [`HostilePeer::report`]; the lower half is random.
+/// One kind of [`Lie`] per connection, the upper half of its byte; its value, the lower half, is random.
 pub struct Liar(u8);
 
 impl Liar {
     pub fn new(random: &mut RandomStream) -> Liar {
         Liar((random.bits() % 12) as u8)
+    }
+
+    fn lie(&self, random: &mut RandomStream) -> Lie {
+        Lie::from(self.0 << 4 | (random.bits() & 15) as u8)
     }
 }
 
@@ -20,10 +24,10 @@ impl Behaviour for Liar {
         requests(now, peer)
     }
     fn heard(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
-        vec![peer.report(now, self.0 << 4 | (random.bits() & 15) as u8)]
+        vec![peer.report(now, self.lie(random))]
     }
     fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
-        let lie = peer.report(now, self.0 << 4 | (random.bits() & 15) as u8);
+        let lie = peer.report(now, self.lie(random));
         vec![lie, peer.frame(now, &Frame::Ping)]
     }
     fn bound(&self, traffic: &Traffic) -> u64 {

@@ -179,7 +179,7 @@ impl Hostile {
     pub fn receive(&mut self, now: Time, bytes: &mut [u8]) {
         self.traffic.came_to += bytes.len() as u64;
         if let Stage::Open(peer) = &mut self.stage {
-            if peer.came(bytes) {
+            if peer.receive(bytes) {
                 self.said.extend(self.behaviour.heard(now, peer, &mut self.random));
             }
             return;

@@ -4,7 +4,7 @@
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
-use narrows_wire::hostile::HostilePeer;
+use narrows_wire::hostile::{HostilePeer, Lie};
 
 pub struct Nonsense;
 
@@ -13,7 +13,7 @@ impl Behaviour for Nonsense {
         requests(now, peer)
     }
     fn heard(&mut self, now: Time, peer: &mut HostilePeer, _dice: &mut RandomStream) -> Said {
-        vec![peer.report(now, 0)]
+        vec![peer.report(now, Lie::None)]
     }
     fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();
@@ -36,11 +36,11 @@ impl Behaviour for Nonsense {
                     peer.frame(now, &Frame::Ping)
                 }
                 3..8 => peer.again(),
-                8..14 => peer.report(now, arg),
+                8..14 => peer.report(now, Lie::from(arg)),
                 14..20 => peer.stream(now, usize::from(arg) * 5),
                 20 => peer.challenged(now, arg),
                 // Most of these end the connection.
-                21..25 => peer.liar(now, arg, lie),
+                21..25 => peer.arbitrary_frame(now, arg, lie),
                 _ => peer.frame(now, &Frame::Ping),
             });
         }
