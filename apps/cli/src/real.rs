@@ -146,7 +146,7 @@ pub fn outcome(
     let seeds = scenario.seeds as usize;
     let tasks: Vec<(usize, usize)> =
         (0..seeds).flat_map(|seed| (0..variants.len()).map(move |v| (v, seed))).collect();
-    let rate = scenario.links[0].there.rate.as_bps() as f64;
+    let rate = scenario.links[0].forward.rate.as_bps() as f64;
     let at_once = ((BUDGET_BPS / rate.max(1.0)) as usize).clamp(1, MAX_AT_ONCE);
     let next = AtomicUsize::new(0);
     let late = Mutex::new(0.0_f64);

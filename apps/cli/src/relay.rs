@@ -174,7 +174,7 @@ pub fn links(
             .and_then(BottleneckLink::folded)
             .map_err(|e| e.at(flag))
     };
-    let BottleneckLink { forward, back: mirrored, .. } = read(flags[0], there)?;
+    let BottleneckLink { forward, reverse: mirrored, .. } = read(flags[0], there)?;
     let back = match back {
         Some(text) => read(flags[1], text)?.forward,
         None => mirrored,
@@ -240,8 +240,8 @@ fn watch(relay: &Relay, duration: Option<Duration>) {
             };
             bar.set_message(format!(
                 "there {:.2} Mbit/s, back {:.2} Mbit/s, {} clients, late by {:.2} ms on average",
-                rate(&now.there, &last.1.there),
-                rate(&now.back, &last.1.back),
+                rate(&now.forward, &last.1.forward),
+                rate(&now.reverse, &last.1.reverse),
                 now.clients,
                 now.lateness.mean_s * 1e3
             ));
@@ -256,7 +256,7 @@ fn table(s: &RelayStats) -> String {
         "{:<6}{:>10}{:>11}{:>9}{:>8}{:>8}{:>13}{:>13}\n",
         "", "offered", "delivered", "dropped", "lost", "marked", "mean queue", "longest"
     );
-    for (name, w) in [("there", &s.there), ("back", &s.back)] {
+    for (name, w) in [("there", &s.forward), ("back", &s.reverse)] {
         out += &format!(
             "{name:<6}{:>10}{:>11}{:>9}{:>8}{:>8}{:>10.2} ms{:>10.2} ms\n",
             w.offered_packets,
@@ -269,7 +269,7 @@ fn table(s: &RelayStats) -> String {
         );
     }
     out.truncate(out.trim_end().len());
-    out += &too_large([&s.there, &s.back]);
+    out += &too_large([&s.forward, &s.reverse]);
     if s.clients_replaced > 0 {
         out += &format!("\n{}", replaced(s.clients_replaced));
     }
@@ -309,7 +309,7 @@ pub fn json(s: &RelayStats) -> Value {
         })
     };
     json!({
-        "there": direction(&s.there), "back": direction(&s.back),
+        "there": direction(&s.forward), "back": direction(&s.reverse),
         "late_mean_s": s.lateness.mean_s, "late_p99_s": s.lateness.p99_s,
         "late_max_s": s.lateness.max_s, "clients": s.clients_seen, "clients_replaced": s.clients_replaced,
         "refused": s.refused, "errors": s.errors,

@@ -236,7 +236,7 @@ fn offered(r: &SpeedResult) -> f64 {
 
 /// Statistics of the emulated link, in the direction of the data.
 fn of_link(a: &SpeedArgs, s: &RelayStats) -> String {
-    let way = if a.down { &s.back } else { &s.there };
+    let way = if a.down { &s.reverse } else { &s.forward };
     format!(
         "The link: {} offered, {} dropped, {} lost, queue {:.2} ms on average; late by {:.3} ms",
         way.offered_packets,

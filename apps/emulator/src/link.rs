@@ -27,9 +27,9 @@ const MAX_MTU: u32 = 65_535;
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
     /// From A to B.
-    pub there: LinkConfig,
+    pub forward: LinkConfig,
     /// From B to A.
-    pub back: LinkConfig,
+    pub reverse: LinkConfig,
     /// Seed of all random draws. With the same seed, the n-th packet that enters the link has the same outcome.
     pub seed: u64,
     /// The link's name in a simulation with the same random draws; the reverse direction is `name.back`.
@@ -49,20 +49,20 @@ pub struct LinkOptions {
 
 impl LinkOptions {
     /// Seed 1, no scheduled changes, no observer.
-    pub fn new(there: LinkConfig, back: LinkConfig) -> LinkOptions {
+    pub fn new(forward: LinkConfig, reverse: LinkConfig) -> LinkOptions {
         let changes = [Vec::new(), Vec::new()];
         let name = "bottleneck".into();
         let clock = Clock::new();
         let super_frames = true;
         let mtu = MTU;
         let tap = None;
-        LinkOptions { there, back, seed: 1, name, changes, clock, super_frames, mtu, tap }
+        LinkOptions { forward, reverse, seed: 1, name, changes, clock, super_frames, mtu, tap }
     }
 
     /// MTU of the interfaces at both ends: the largest that a direction has at first or by a scheduled change, and at
     /// least the given one. A smaller one is that of a link further on, which reports packets that are too large.
     fn interface_mtu(&self) -> u32 {
-        let first = [&self.there, &self.back].map(|way| way.impairments.mtu);
+        let first = [&self.forward, &self.reverse].map(|way| way.impairments.mtu);
         let later = self.changes.iter().flatten().map(|(_, change)| match change {
             LinkChange::Mtu(bytes) => Some(*bytes),
             _ => None,
@@ -106,16 +106,17 @@ impl EmulatedLink {
             RelayDirection::new(config, options.seed, name)
                 .map_err(|e| Error::new(format!("{name}: {e}")))
         };
-        let there = way(&options.there, &options.name)?;
-        let back = way(&options.back, &format!("{}.back", options.name))?;
+        let forward = way(&options.forward, &options.name)?;
+        let reverse = way(&options.reverse, &format!("{}.back", options.name))?;
         let slot = ReservedSlot::take()?;
         let (tun_a, end_a) = end(a, &slot, LinkSide::A, &options)?;
         let (tun_b, end_b) = end(b, &slot, LinkSide::B, &options)?;
         let tun_a = Arc::new(tun_a);
         let tun_b = Arc::new(tun_b);
         let clock = options.clock;
-        let numbers = [LossNumbers::there(options.seed, 0), LossNumbers::back(options.seed, 0)];
-        let [changes_there, changes_back] = options.changes;
+        let numbers =
+            [LossNumbers::forward(options.seed, 0), LossNumbers::reverse(options.seed, 0)];
+        let [forward_changes, reverse_changes] = options.changes;
         let start = |entry,
                      from: &Arc<Tun>,
                      to: &Arc<Tun>,
@@ -141,8 +142,8 @@ impl EmulatedLink {
             let thread = thread.map_err(|e| Error::system("the system has no thread left", &e))?;
             Ok::<_, Error>((shared, Some(thread)))
         };
-        let [there_numbers, back_numbers] = numbers;
-        let first = start(LinkSide::A, &tun_a, &tun_b, there, there_numbers, changes_there)?;
+        let [forward_numbers, reverse_numbers] = numbers;
+        let first = start(LinkSide::A, &tun_a, &tun_b, forward, forward_numbers, forward_changes)?;
         let mut link = EmulatedLink {
             ends: [end_a, end_b],
             clock,
@@ -158,7 +159,7 @@ impl EmulatedLink {
             entries: [tun_a.clone(), tun_b.clone()],
             slot,
         };
-        let second = start(LinkSide::B, &tun_b, &tun_a, back, back_numbers, changes_back)?;
+        let second = start(LinkSide::B, &tun_b, &tun_a, reverse, reverse_numbers, reverse_changes)?;
         let [_, place] = &mut link.ways;
         *place = second;
         Ok(link)
@@ -181,18 +182,18 @@ impl EmulatedLink {
 
     /// Counters since the start.
     pub fn stats(&self) -> LinkStats {
-        let [there, back] = &self.ways;
+        let [forward, reverse] = &self.ways;
         let [a, b] = &self.entries;
         LinkStats {
-            there: WayStats { unread: a.dropped(), ..there.0.stats() },
-            back: WayStats { unread: b.dropped(), ..back.0.stats() },
+            forward: WayStats { unread: a.dropped(), ..forward.0.stats() },
+            reverse: WayStats { unread: b.dropped(), ..reverse.0.stats() },
         }
     }
 
     /// A handle that reads and changes the link; it does not keep the link running.
     pub fn observer(&self) -> LinkObserver {
-        let [there, back] = &self.ways;
-        LinkObserver { ways: [there.0.clone(), back.0.clone()], clock: self.clock }
+        let [forward, reverse] = &self.ways;
+        LinkObserver { ways: [forward.0.clone(), reverse.0.clone()], clock: self.clock }
     }
 
     /// Whether both threads have real-time priority.
@@ -235,25 +236,25 @@ pub struct LinkObserver {
 impl LinkObserver {
     /// A snapshot of the link's current state, in the relay's format.
     pub fn look(&self) -> RelaySnapshot {
-        let [there, back] = &self.ways;
+        let [forward, reverse] = &self.ways;
         let at = self.clock.now();
-        let most = [there.most(), back.most()];
+        let most = [forward.most(), reverse.most()];
         let (stats, waiting) = self.counters();
         RelaySnapshot { at, stats, waiting, most }
     }
 
     /// Counters in the relay's format, and the packets in the queues: forward, reverse.
     pub fn counters(&self) -> (RelayStats, [usize; 2]) {
-        let [there, back] = &self.ways;
-        let there = there.stats();
-        let back = back.stats();
-        let late = [there.lateness, back.lateness];
+        let [forward, reverse] = &self.ways;
+        let forward = forward.stats();
+        let reverse = reverse.stats();
+        let late = [forward.lateness, reverse.lateness];
         let worst = late.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s)).unwrap_or_default();
         let mut stats = RelayStats::default();
-        stats.there = there.packets;
-        stats.back = back.packets;
+        stats.forward = forward.packets;
+        stats.reverse = reverse.packets;
         stats.lateness = worst;
-        (stats, [there.waiting, back.waiting])
+        (stats, [forward.waiting, reverse.waiting])
     }
 
     /// The clock of [`look`](LinkObserver::look) and [`change`](LinkObserver::change).

@@ -34,9 +34,9 @@ pub const MIN_WINDOW_PACKETS: u64 = 100;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkStats {
     /// From A to B.
-    pub there: WayStats,
+    pub forward: WayStats,
     /// From B to A.
-    pub back: WayStats,
+    pub reverse: WayStats,
 }
 
 /// Lateness in total and of the current window.

@@ -53,12 +53,12 @@ fn the_kernels_tcp_crosses_a_link_that_loses_and_splits() {
         assert_eq!(transfer(&a, &b, to, 3_000_000), pattern(3_000_000), "over {to}");
     }
     let stats = link.stop();
-    let there = stats.there.packets;
+    let there = stats.forward.packets;
     // Payloads of 1,448 and 1,428 bytes: the link carries packets, not super-frames.
     assert!(there.offered_packets > 4_100, "{there:?}");
     assert!(there.offered_bytes <= there.offered_packets * 1500, "{there:?}");
     assert!(there.lost > 10, "{there:?}");
-    assert_eq!(stats.there.refused + stats.back.refused, 0);
+    assert_eq!(stats.forward.refused + stats.reverse.refused, 0);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_packet_above_the_mtu_is_reported_to_its_sender() {
         receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
         assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1400, "over {to}");
     }
-    let there = link.stop().there.packets;
+    let there = link.stop().forward.packets;
     assert!(there.too_large > 0 && there.too_large == there.dropped, "{there:?}");
     assert!(there.delivered_bytes <= there.delivered_packets * 1300, "{there:?}");
 }
@@ -128,7 +128,7 @@ fn link_with_a_large_mtu_carries_large_packets_whole() {
         let sender = a.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
         sender.send_to(&[7; 8900], receiver.local_addr().unwrap()).unwrap();
         assert_eq!(receiver.recv(&mut [0; 9000]).unwrap(), 8900);
-        assert_eq!(link.stop().there.packets.offered_packets, 1);
+        assert_eq!(link.stop().forward.packets.offered_packets, 1);
     }
 }
 
@@ -184,5 +184,5 @@ fn a_scheduled_change_meets_the_packets_between_its_times() {
         first > 0 && last + 1 < sent,
         "packets before and after it: {first} to {last} of {sent}"
     );
-    assert_eq!(link.stop().there.packets.lost, lost.len() as u64);
+    assert_eq!(link.stop().forward.packets.lost, lost.len() as u64);
 }

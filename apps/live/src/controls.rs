@@ -195,8 +195,8 @@ impl Controls for LinkControls {
                 direction.loss = loss.clone();
                 // The outage continues; the new loss applies after it.
                 if state.out_until[order.direction] > now {
-                    let back = state.out_until[order.direction] - now;
-                    changes = vec![(back, LinkChange::Loss(loss.clone()))];
+                    let end = state.out_until[order.direction] - now;
+                    changes = vec![(end, LinkChange::Loss(loss.clone()))];
                     title += " after the outage";
                 }
             }
@@ -254,9 +254,9 @@ impl Controls for LinkControls {
         let Ok((mut scenario, _)) = question.scenario(Path::new("")) else { return String::new() };
         scenario.name = "live".into();
         if let Some(link) = scenario.links.first_mut() {
-            let [there, back] = self.begun.clone();
-            link.there = there;
-            link.back = back;
+            let [forward, reverse] = self.begun.clone();
+            link.forward = forward;
+            link.reverse = reverse;
         }
         scenario.protocols = PROTOCOLS.split(',').map(Spec::named).collect();
         scenario.changes = changes;

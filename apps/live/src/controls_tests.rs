@@ -26,7 +26,7 @@ fn controls() -> (Arc<Noted>, LinkControls) {
     let link =
         BottleneckLink::parse("20Mbit/s,25ms,loss=1%", Path::new("")).unwrap().folded().unwrap();
     let noted = Arc::new(Noted::default());
-    let begun = [link.forward, link.back];
+    let begun = [link.forward, link.reverse];
     (noted.clone(), LinkControls::new(noted, run, begun))
 }
 
@@ -66,7 +66,7 @@ fn changes_by_hand_become_a_scenario_that_runs() {
         .collect();
     let same: Vec<_> = applied.iter().map(|c| (c.0.as_secs_f64(), c.1, c.2.clone())).collect();
     assert_eq!(again, same);
-    assert_eq!(scenario.links[0].there.loss.len(), 1, "as it began");
+    assert_eq!(scenario.links[0].forward.loss.len(), 1, "as it began");
     let plan = Plan::new(scenario).unwrap();
     let run = narrows_sim::run(&plan.network(0, 1, false), &mut |_| true).unwrap();
     assert!(run.delivered_packets > 100);

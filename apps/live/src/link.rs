@@ -136,8 +136,10 @@ impl LinkLive {
             self.count(*number, |c| c.track = client.track);
         }
         self.run.update(micros(now.at), |update| {
-            let stats =
-                [(&now.stats.there, &before.stats.there), (&now.stats.back, &before.stats.back)];
+            let stats = [
+                (&now.stats.forward, &before.stats.forward),
+                (&now.stats.reverse, &before.stats.reverse),
+            ];
             for (n, (now_stats, before_stats)) in stats.into_iter().enumerate() {
                 let Some(track) = self.tracks.get(n).copied().flatten() else { continue };
                 let at = |list: &[usize; 2]| list.get(n).copied().unwrap_or(0);

@@ -68,7 +68,7 @@ fn page() -> (LivePage, Arc<Noted>, String, String) {
     let link = BottleneckLink::parse("20Mbit/s,25ms", Path::new("")).unwrap().folded().unwrap();
     let noted = Arc::new(Noted::default());
     let controls: Arc<dyn Controls> =
-        Arc::new(LinkControls::new(noted.clone(), run, [link.forward, link.back]));
+        Arc::new(LinkControls::new(noted.clone(), run, [link.forward, link.reverse]));
     let live = LivePage::open("127.0.0.1:0".parse().unwrap(), feed, Some(controls)).unwrap();
     let url = live.url();
     let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();

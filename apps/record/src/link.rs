@@ -24,7 +24,7 @@ pub struct RelayLinks {
 }
 
 fn ways(look: &RelaySnapshot) -> [DirectionStats; 2] {
-    [look.stats.there, look.stats.back]
+    [look.stats.forward, look.stats.reverse]
 }
 
 impl RelayLinks {
@@ -143,10 +143,10 @@ mod tests {
         let mut links = RelayLinks::new(5.0);
         let mut stats = RelayStats::default();
         for i in 1..=100_000u64 {
-            stats.there.offered_bytes = i * 1000;
-            stats.there.delivered_bytes = i * 900;
-            stats.there.offered_packets = i;
-            stats.there.lost = i / 10;
+            stats.forward.offered_bytes = i * 1000;
+            stats.forward.delivered_bytes = i * 900;
+            stats.forward.offered_packets = i;
+            stats.forward.lost = i / 10;
             let most = if i == 54_321 { [77, 0] } else { [1, 0] };
             let look = RelaySnapshot { at: Time::ZERO, stats, waiting: [1, 0], most };
             links.add(5.0 + i as f64 * 0.01, &look, i == 100_000);

@@ -59,7 +59,7 @@ impl SimVsReal {
         self.simulated_protocol()?;
         let link = self.link()?;
         let carries =
-            link.forward.carries(self.packet).and_then(|()| link.back.carries(self.packet));
+            link.forward.carries(self.packet).and_then(|()| link.reverse.carries(self.packet));
         carries.map_err(|e| e.to_string())
     }
 
@@ -72,8 +72,8 @@ impl SimVsReal {
     /// The link's two directions, as relays and emulators use them.
     fn ways(&self) -> Result<[LinkConfig; 2], String> {
         let link = self.link()?;
-        let rtt = link.forward.delay + link.back.delay;
-        Ok([&link.forward, &link.back].map(|way| way.config(rtt, self.packet, false)))
+        let rtt = link.forward.delay + link.reverse.delay;
+        Ok([&link.forward, &link.reverse].map(|way| way.config(rtt, self.packet, false)))
     }
 
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
@@ -130,15 +130,16 @@ impl SimVsReal {
         let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
         let nothing = || "the simulation has no results".to_string();
         let group = result.groups.first().ok_or_else(nothing)?;
-        let there = result.links.first().ok_or_else(nothing)?;
-        let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;
+        let forward = result.links.first().ok_or_else(nothing)?;
+        let (flow, on_link) =
+            group.flows.first().zip(forward.groups.first()).ok_or_else(nothing)?;
         let bytes = flow.goodput_bytes as f64;
         let payload = on_link.offered_bytes.saturating_sub(HEADERS * on_link.offered);
         Ok(MeasuredRun {
             goodput_bps: bytes * 8.0 / self.seconds,
             rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,
             // Little: waiting packets over time, by packets served per second.
-            wait_s: there.queue_mean * result.span_s / (on_link.served as f64).max(1.0),
+            wait_s: forward.queue_mean * result.span_s / (on_link.served as f64).max(1.0),
             offered: payload as f64 / bytes.max(1.0),
         })
     }
@@ -161,7 +162,7 @@ impl SimVsReal {
         seed: u64,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(MeasuredRun, Lateness), String> {
-        let [there, back] = self.ways()?;
+        let [forward, reverse] = self.ways()?;
         let speed = Speed {
             taps: MeasurementTaps::default(),
             // A real endpoint finds the path's packets itself.
@@ -178,12 +179,12 @@ impl SimVsReal {
         let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut relay = None;
         let through = |server| {
-            let started = Relay::bind(any, server, &there, &back, seed)?;
+            let started = Relay::bind(any, server, &forward, &reverse, seed)?;
             Ok(relay.insert(started).local_addr())
         };
         let r = speed.local(any, through, &mut |_, _| goes_on()).map_err(|e| e.to_string())?;
         let stats = relay.map(Relay::stop).ok_or("no relay was started")?;
-        let way = stats.there;
+        let way = stats.forward;
         let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
         let seen = MeasuredRun {
             goodput_bps: r.goodput_bps(),

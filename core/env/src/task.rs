@@ -278,8 +278,8 @@ impl Task {
         let end = begin + episode.step.saturating_mul(u64::from(self.steps));
         // Only steps measure.
         let measure_from = Time::from_nanos(end.as_nanos() - 1);
-        link.forward.carries(self.packet).and_then(|()| link.back.carries(self.packet))?;
-        let links = [("link", &link.forward), ("link.back", &link.back)].map(|(name, way)| {
+        link.forward.carries(self.packet).and_then(|()| link.reverse.carries(self.packet))?;
+        let links = [("link", &link.forward), ("link.back", &link.reverse)].map(|(name, way)| {
             let mut config = way.config(link.base_rtt(), self.packet, false);
             if let Some(trace) = &config.trace {
                 let offset = match way.trace_start.unwrap_or(TraceStart::Random) {

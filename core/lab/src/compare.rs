@@ -222,8 +222,8 @@ impl Question {
             name: "bottleneck".into(),
             from: "left".into(),
             to: "right".into(),
-            there: link.forward.clone(),
-            back: link.back.clone(),
+            forward: link.forward.clone(),
+            reverse: link.reverse.clone(),
             line: 0,
         }];
         // Utilisation and losses are the given link's, even behind a slower access link.
@@ -242,7 +242,7 @@ impl Question {
             return link;
         }
         link.host_delay.get_or_insert(link.usual_host_delay(self.packet));
-        for way in [&mut link.forward, &mut link.back] {
+        for way in [&mut link.forward, &mut link.reverse] {
             if way.trace.is_some() {
                 way.trace_start.get_or_insert(TraceStart::Random);
             }

@@ -15,7 +15,7 @@ const SEEDS: u64 = 10;
 fn configs(text: &str) -> (LinkConfig, LinkConfig) {
     let link = BottleneckLink::parse(text, Path::new("")).unwrap();
     let rtt = link.base_rtt();
-    (link.forward.config(rtt, FULL_BYTES, false), link.back.config(rtt, FULL_BYTES, false))
+    (link.forward.config(rtt, FULL_BYTES, false), link.reverse.config(rtt, FULL_BYTES, false))
 }
 
 fn each(fill: bool) -> Vec<(&'static str, u64, PathEstimate, CheckedEstimate)> {
@@ -110,7 +110,7 @@ fn the_link_reads_back() {
         let off = found.base_rtt().as_secs_f64() - estimate.base_rtt.value;
         assert!(off.abs() < 2e-5, "{}", estimate.link());
         assert_eq!(found.forward.aqm.is_some(), up.queue.aqm.is_some(), "{}", estimate.link());
-        let back = found.back.aqm.is_some_and(|aqm| aqm.name != "droptail");
+        let back = found.reverse.aqm.is_some_and(|aqm| aqm.name != "droptail");
         assert_eq!(back, estimate.down.buffer.is_some_and(|b| b.managed), "{}", estimate.link());
     }
 }

@@ -114,10 +114,10 @@ fn transfer(controller: &str, link: &BottleneckLink, seconds: f64) -> Result<Mea
     let server = quinn::Endpoint::server(server, ANY)?;
     let address = server.local_addr()?;
     let serving = runtime.spawn(serve(server, counted.clone()));
-    let rtt = link.forward.delay + link.back.delay;
-    let there = link.forward.config(rtt, PACKET, false);
-    let back = link.back.config(rtt, PACKET, false);
-    let relay = Relay::bind(ANY, address, &there, &back, 1)?;
+    let rtt = link.forward.delay + link.reverse.delay;
+    let forward = link.forward.config(rtt, PACKET, false);
+    let reverse = link.reverse.config(rtt, PACKET, false);
+    let relay = Relay::bind(ANY, address, &forward, &reverse, 1)?;
     let measured = runtime.block_on(send(client, relay.local_addr(), seconds, &counted))?;
     serving.abort();
     Ok(measured)

@@ -159,17 +159,17 @@ fn configs(factory: Factory) -> (ServerConfig, ClientConfig) {
 fn bulk(factory: Factory, link: &str, seconds: u64) -> Outcome {
     let link =
         narrows_scenario::BottleneckLink::parse(link, Path::new("")).unwrap().folded().unwrap();
-    let rtt = link.forward.delay + link.back.delay;
-    let there = link.forward.config(rtt, 1500, false);
-    let back = link.back.config(rtt, 1500, false);
+    let rtt = link.forward.delay + link.reverse.delay;
+    let forward = link.forward.config(rtt, 1500, false);
+    let reverse = link.reverse.config(rtt, 1500, false);
     let (server_config, client_config) = configs(factory);
     let client_at: SocketAddr = "127.0.0.1:1000".parse().unwrap();
     let server_at: SocketAddr = "127.0.0.1:2000".parse().unwrap();
     let config = Arc::new(EndpointConfig::default());
     let client = Endpoint::new(config.clone(), None, false, Some([1; 32]));
     let server = Endpoint::new(config, Some(Arc::new(server_config)), false, Some([2; 32]));
-    let mut client = End::new(client, server_at, &there, "there");
-    let mut server = End::new(server, client_at, &back, "back");
+    let mut client = End::new(client, server_at, &forward, "there");
+    let mut server = End::new(server, client_at, &reverse, "back");
 
     let epoch = Instant::now();
     let at = |time: Time| epoch + std::time::Duration::from_nanos(time.as_nanos());
@@ -225,7 +225,7 @@ fn bulk(factory: Factory, link: &str, seconds: u64) -> Outcome {
     let path = client.connection.unwrap().1.stats().path;
     Outcome {
         share: read as f64 * 8.0
-            / (there.rate.as_bps() as f64 * end.since(Time::ZERO).as_secs_f64()),
+            / (forward.rate.as_bps() as f64 * end.since(Time::ZERO).as_secs_f64()),
         lost: path.lost_packets,
         sent: path.sent_packets,
         mean_rtt_ms: rtts.0 / f64::from(rtts.1.max(1)),

@@ -29,7 +29,7 @@ pub const CHANGE_KEYS: &[ChangeKey] = &[
             LinkChange::Rate(rate) => Some(values::rate_text(*rate)),
             _ => None,
         },
-        both_ways: |there, back| there.rate == back.rate,
+        both_ways: |forward, reverse| forward.rate == reverse.rate,
     },
     ChangeKey {
         name: "delay",
@@ -38,7 +38,7 @@ pub const CHANGE_KEYS: &[ChangeKey] = &[
             LinkChange::Delay(delay) => Some(values::time_text(*delay)),
             _ => None,
         },
-        both_ways: |there, back| there.delay == back.delay,
+        both_ways: |forward, reverse| forward.delay == reverse.delay,
     },
     ChangeKey {
         name: "loss",
@@ -56,7 +56,7 @@ pub const CHANGE_KEYS: &[ChangeKey] = &[
             LinkChange::Mtu(mtu) => Some(values::mtu_text(*mtu)),
             _ => None,
         },
-        both_ways: |there, back| there.impairments.mtu == back.impairments.mtu,
+        both_ways: |forward, reverse| forward.impairments.mtu == reverse.impairments.mtu,
     },
 ];
 

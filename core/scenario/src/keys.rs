@@ -356,7 +356,7 @@ mod tests {
             assert_ne!((key.text)(&plain.forward), Some(value.clone()), "{}", key.name);
             assert!(seen.insert(format!("{:?}", there.forward)), "{}: as another key", key.name);
             let back = parse(&format!("1Mbit/s,1ms,{REVERSE}{}={value}", key.name));
-            assert_eq!((key.text)(&back.back), Some(value.clone()), "{}", key.name);
+            assert_eq!((key.text)(&back.reverse), Some(value.clone()), "{}", key.name);
             assert_eq!(parse(&there.to_string()).to_string(), there.to_string());
             assert_eq!(parse(&back.to_string()).to_string(), back.to_string());
             let rate = if key.name == "rate" { "" } else { "rate = '1Mbit/s'\n" };
@@ -368,7 +368,7 @@ mod tests {
                 key.name
             );
             let scenario = crate::scenario_file::parse(&toml, Path::new("")).unwrap();
-            for way in [&scenario.links[0].there, &scenario.links[0].back] {
+            for way in [&scenario.links[0].forward, &scenario.links[0].reverse] {
                 assert_eq!((key.text)(way), Some(value.clone()), "{}", key.name);
             }
         }

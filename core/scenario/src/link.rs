@@ -20,7 +20,7 @@ pub struct BottleneckLink {
     /// The direction of data.
     pub forward: LinkDirection,
     /// The direction of acknowledgements.
-    pub back: LinkDirection,
+    pub reverse: LinkDirection,
     /// Each flow's own link before the bottleneck.
     pub access: Option<AccessLink>,
     /// Each flow's own link after the bottleneck.
@@ -35,7 +35,7 @@ impl BottleneckLink {
         let own = |side: &Option<AccessLink>| {
             side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2))
         };
-        self.forward.delay + self.back.delay + own(&self.access) + own(&self.egress)
+        self.forward.delay + self.reverse.delay + own(&self.access) + own(&self.egress)
     }
 
     /// The bottleneck alone, for real relays and emulators with one link per direction. The delays of `access` and
@@ -47,7 +47,7 @@ impl BottleneckLink {
     pub fn folded(mut self) -> Result<BottleneckLink, SpecError> {
         for (name, side) in [("access", self.access.take()), ("egress", self.egress.take())] {
             let Some(side) = side else { continue };
-            for way in [&mut self.forward, &mut self.back] {
+            for way in [&mut self.forward, &mut self.reverse] {
                 way.delay += side.mean_delay();
                 if (side.least_rate().as_bps() as f64) < way.mean_bps() {
                     return Err(SpecError::new(format!(
@@ -70,8 +70,9 @@ impl BottleneckLink {
     #[must_use]
     pub fn resolved(self, packet_bytes: u32) -> BottleneckLink {
         let rtt = self.base_rtt();
-        let [forward, back] = [self.forward, self.back].map(|way| way.resolved(rtt, packet_bytes));
-        BottleneckLink { forward, back, ..self }
+        let [forward, reverse] =
+            [self.forward, self.reverse].map(|way| way.resolved(rtt, packet_bytes));
+        BottleneckLink { forward, reverse, ..self }
     }
 
     /// One line for readers: rate, base RTT, BDP, buffer, loss.

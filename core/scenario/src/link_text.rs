@@ -70,15 +70,15 @@ impl BottleneckLink {
         let delay = values::delay(second)?;
         let forward = LinkDirection::new(rate, delay, QueueSize::Usual);
         let mut link = BottleneckLink {
-            back: forward.clone(),
+            reverse: forward.clone(),
             forward,
             access: None,
             egress: None,
             host_delay: None,
         };
-        let (back, there): (Vec<_>, Vec<_>) =
+        let (reverse, forward): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|(key, _)| key.starts_with(REVERSE));
-        for (key, value) in there {
+        for (key, value) in forward {
             let set = match (keys::find(key), keys::find_link_key(key)) {
                 (Some(key), _) => (key.set)(&mut link.forward, value, folder),
                 (None, Some(key)) => (key.set)(&mut link, value),
@@ -87,11 +87,11 @@ impl BottleneckLink {
             set.map_err(|e| e.at(&format!("{key}={value}")))?;
         }
         // The other direction's defaults follow from this one's.
-        link.back = link.forward.mirrored();
-        for (key, value) in back {
+        link.reverse = link.forward.mirrored();
+        for (key, value) in reverse {
             let known = key.strip_prefix(REVERSE).and_then(keys::find);
             let known = known.ok_or_else(|| unknown_key(key))?;
-            (known.set)(&mut link.back, value, folder)
+            (known.set)(&mut link.reverse, value, folder)
                 .map_err(|e| e.at(&format!("{key}={value}")))?;
         }
         Ok(link)
@@ -178,7 +178,7 @@ impl fmt::Display for BottleneckLink {
             }
         }
         let same = self.forward.mirrored().pairs();
-        for (key, value) in self.back.pairs() {
+        for (key, value) in self.reverse.pairs() {
             if !same.contains(&(key, value.clone())) {
                 write!(f, ",{REVERSE}{key}={}", short(&value))?;
             }

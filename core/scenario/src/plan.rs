@@ -52,7 +52,7 @@ impl Plan {
         check_times(&scenario)?;
         check_names(&scenario)?;
         for wire in &scenario.links {
-            for way in [&wire.there, &wire.back] {
+            for way in [&wire.forward, &wire.reverse] {
                 way.carries(scenario.packet).map_err(|e| at_line(wire.line, e))?;
             }
         }
@@ -119,9 +119,9 @@ impl Plan {
         let changing: BTreeSet<usize> = self.changes.iter().map(|c| c.1).collect();
         for (w, wire) in s.links.iter().enumerate() {
             // In a scenario, a link's BDP is computed from its own two delays.
-            let rtt = wire.there.delay + wire.back.delay;
+            let rtt = wire.forward.delay + wire.reverse.delay;
             for (side, way, name) in
-                [(0, &wire.there, wire.name.clone()), (1, &wire.back, back_name(&wire.name))]
+                [(0, &wire.forward, wire.name.clone()), (1, &wire.reverse, back_name(&wire.name))]
             {
                 let index = 2 * w + side;
                 let mut config = way.config(rtt, s.packet, changing.contains(&index));
@@ -173,7 +173,7 @@ impl Plan {
                 || way.trace_start == Some(TraceStart::Random)
         };
         let ranges = |own: &Option<OwnLink>| own.is_some_and(|own| own.side.is_range());
-        s.links.iter().any(|wire| drawn(&wire.there) || drawn(&wire.back))
+        s.links.iter().any(|wire| drawn(&wire.forward) || drawn(&wire.reverse))
             || s.changes.iter().any(|c| matches!(c.change, LinkChange::Loss(_)))
             || s.flows.iter().any(|f| {
                 f.stagger > Duration::ZERO
@@ -217,8 +217,8 @@ impl Plan {
             let link = self.groups[*group].bottleneck;
             if named.insert(link) {
                 let w = way(s, link);
-                let rtt =
-                    s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
+                let rtt = s.links[link as usize / 2].forward.delay
+                    + s.links[link as usize / 2].reverse.delay;
                 let room = queue_text(QueueSize::Fixed(w.limit(rtt, s.packet)));
                 let managed = w.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));
                 text += &format!(
@@ -275,7 +275,7 @@ fn time(d: Duration) -> Time {
 
 fn way(s: &Scenario, link: u32) -> &LinkDirection {
     let wire = &s.links[link as usize / 2];
-    if link.is_multiple_of(2) { &wire.there } else { &wire.back }
+    if link.is_multiple_of(2) { &wire.forward } else { &wire.reverse }
 }
 
 fn name_of(s: &Scenario, link: u32) -> String {

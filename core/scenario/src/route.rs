@@ -20,8 +20,8 @@ impl<'a> Map<'a> {
             let a = map.node(&wire.from);
             let b = map.node(&wire.to);
             let link = 2 * w as u32;
-            map.leaving[a].push((link, b, wire.there.delay));
-            map.leaving[b].push((link + 1, a, wire.back.delay));
+            map.leaving[a].push((link, b, wire.forward.delay));
+            map.leaving[b].push((link + 1, a, wire.reverse.delay));
         }
         map
     }
@@ -156,7 +156,7 @@ mod tests {
     use narrows_link::QueueLimit;
     use std::collections::BTreeSet;
 
-    fn wire(from: usize, to: usize, there_ms: u64, back_ms: u64) -> DuplexLink {
+    fn wire(from: usize, to: usize, forward_ms: u64, reverse_ms: u64) -> DuplexLink {
         let way = |ms| {
             let delay = Duration::from_millis(ms);
             LinkDirection::new(
@@ -169,8 +169,8 @@ mod tests {
             name: String::new(),
             from: format!("n{from}"),
             to: format!("n{to}"),
-            there: way(there_ms),
-            back: way(back_ms),
+            forward: way(forward_ms),
+            reverse: way(reverse_ms),
             line: 0,
         }
     }
@@ -209,7 +209,7 @@ mod tests {
             let wires: Vec<DuplexLink> = (0..1 + below(8))
                 .map(|_| (below(nodes), below(nodes), below(3) as u64, below(3) as u64))
                 .filter(|(a, b, ..)| a != b)
-                .map(|(a, b, there, back)| wire(a, b, there, back))
+                .map(|(a, b, forward, reverse)| wire(a, b, forward, reverse))
                 .collect();
             let map = Map::new(&wires);
             for from in map.nodes.keys() {

@@ -55,9 +55,9 @@ pub struct DuplexLink {
     /// The other end.
     pub to: String,
     /// From `from` to `to`.
-    pub there: LinkDirection,
+    pub forward: LinkDirection,
     /// From `to` to `from`.
-    pub back: LinkDirection,
+    pub reverse: LinkDirection,
     /// Line in its file, 0 without a file.
     pub line: usize,
 }

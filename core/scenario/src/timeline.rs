@@ -111,7 +111,7 @@ impl Scenario {
             let change = (key.read)(value).map_err(|e| e.at(key_name))?;
             let links = match (name, self.links.as_slice()) {
                 (Some(name), _) => vec![name.to_string()],
-                (None, [link]) if (key.both_ways)(&link.there, &link.back) => {
+                (None, [link]) if (key.both_ways)(&link.forward, &link.reverse) => {
                     vec![link.name.clone(), format!("{}.back", link.name)]
                 }
                 (None, [link]) => vec![link.name.clone()],

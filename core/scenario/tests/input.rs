@@ -24,9 +24,9 @@ fn a_link_is_rate_delay_and_keys() {
     assert_eq!(l.forward.delay, Duration::from_millis(80));
     assert_eq!(l.base_rtt(), Duration::from_micros(160_200));
     assert_eq!(l.forward.loss.len(), 1);
-    assert!(l.back.loss.is_empty(), "losses strike data's direction unless told otherwise");
+    assert!(l.reverse.loss.is_empty(), "losses strike data's direction unless told otherwise");
     assert_eq!(
-        (l.back.rate, l.back.delay, l.back.queue_size),
+        (l.reverse.rate, l.reverse.delay, l.reverse.queue_size),
         (l.forward.rate, l.forward.delay, l.forward.queue_size)
     );
 }
@@ -36,10 +36,10 @@ fn the_other_direction_differs_where_told() {
     let l = link(
         "10Mbit/s,20ms,queue=50p,reverse-rate=1Mbit/s,reverse-delay=30ms,reverse-queue=9kB,reverse-loss=2%",
     );
-    assert_eq!(l.back.rate, Rate::from_bps(1_000_000));
+    assert_eq!(l.reverse.rate, Rate::from_bps(1_000_000));
     assert_eq!(l.base_rtt(), Duration::from_millis(50));
-    assert_eq!(l.back.queue_size, QueueSize::Fixed(QueueLimit::Bytes(9000)));
-    assert_eq!((l.back.loss.len(), l.forward.loss.len()), (1, 0));
+    assert_eq!(l.reverse.queue_size, QueueSize::Fixed(QueueLimit::Bytes(9000)));
+    assert_eq!((l.reverse.loss.len(), l.forward.loss.len()), (1, 0));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn queues_are_written_with_parameters_as_read() {
         let l = link(&format!("10Mbit/s,20ms,queue=50p,aqm={}", descriptor.name));
         assert!(l.to_string().contains(&format!("aqm={}", descriptor.name)), "{l}");
         assert_eq!(link(&l.to_string()).to_string(), l.to_string());
-        assert_eq!(l.back.aqm, l.forward.aqm, "both directions, unless told otherwise");
+        assert_eq!(l.reverse.aqm, l.forward.aqm, "both directions, unless told otherwise");
     }
     let text = "aqm=red(min=5p,max=15p,max-p=2%,weight=-1,rtt-floor=0s),reverse-aqm=droptail";
     let l = link(&format!("10Mbit/s,20ms,{text}"));
@@ -58,7 +58,7 @@ fn queues_are_written_with_parameters_as_read() {
     let read = |text: &str| scenario_file::parse(text, Path::new(""));
     let file = GOOD.replace("queue = \"10p\"", "queue = \"10p\"\naqm = \"fq-codel(quantum=300B)\"");
     let s = read(&file).unwrap();
-    assert_eq!(s.links[0].there.aqm.as_ref().unwrap().to_string(), "fq-codel(quantum=300B)");
+    assert_eq!(s.links[0].forward.aqm.as_ref().unwrap().to_string(), "fq-codel(quantum=300B)");
     let written = scenario_file::text(&s);
     assert_eq!(scenario_file::text(&read(&written).unwrap()), written);
     assert!(written.contains("aqm = \"fq-codel(quantum=300B)\""), "{written}");

@@ -247,7 +247,7 @@ impl Network {
         let number = self.links.len();
         let base_rtt = link.base_rtt();
         let mut built = Vec::new();
-        for (direction, name) in [(&link.forward, "forward"), (&link.back, "reverse")] {
+        for (direction, name) in [(&link.forward, "forward"), (&link.reverse, "reverse")] {
             let mut config = direction.config(base_rtt, PACKET_BYTES, true);
             let name = format!("link{number}.{name}");
             let trace_start = direction.trace_start.unwrap_or(TraceStart::Random);
@@ -295,7 +295,7 @@ impl Network {
             let change = (found.read)(value).map_err(|e| e.at(key))?;
             change.check()?;
             let is_both =
-                reverse.is_none() && (found.both_ways)(&description.forward, &description.back);
+                reverse.is_none() && (found.both_ways)(&description.forward, &description.reverse);
             if reverse.is_none() {
                 changes.push(Event::Change { way: 2 * link.0, change: change.clone() });
             }

@@ -146,9 +146,9 @@ pub fn row(id: &str, title: &str, judged: &[CheckedClaim]) -> String {
 fn describe(s: &Scenario) -> String {
     let mut out = String::new();
     for w in &s.links {
-        let _ = write!(out, "- {} – {}: {}", w.from, w.to, way(&w.there));
-        if w.back.pairs() != w.there.mirrored().pairs() {
-            let _ = write!(out, "; back: {}", way(&w.back));
+        let _ = write!(out, "- {} – {}: {}", w.from, w.to, way(&w.forward));
+        if w.reverse.pairs() != w.forward.mirrored().pairs() {
+            let _ = write!(out, "; back: {}", way(&w.reverse));
         }
         out.push('\n');
     }

@@ -138,7 +138,7 @@ fn a_run_varies_several_values_together() {
     let folder = root().join("s1-f6.8");
     let keys = [("link.bottleneck.rate", "2Mbit/s"), ("link.bottleneck.aqm.max-p", "0.5")];
     let read = varied::scenario(&folder, "n4.toml", &keys).unwrap();
-    let there = &read.links[0].there;
+    let there = &read.links[0].forward;
     assert_eq!(there.rate.as_bps(), 2_000_000);
     assert!(there.aqm.as_ref().unwrap().to_string().contains("max-p=0.5"), "{:?}", there.aqm);
     let fault = varied::scenario(&folder, "n4.toml", &[("link.nobody.rate", "1Mbit/s")]);
@@ -170,7 +170,7 @@ fn s1_s_red_knows_the_number_of_flows() {
             let scenario = &plan.scenario;
             let flows: usize =
                 scenario.flows.iter().filter(|f| f.from == "R").map(|f| f.count).sum();
-            let bottleneck = &scenario.links[0].there;
+            let bottleneck = &scenario.links[0].forward;
             let window = bottleneck.rate.as_bps() as f64 * 0.022 / 8000.0 / flows as f64;
             // Algorithm 1 counts p up in steps of 1e-5.
             let p = (1..=100_000).map(|i| f64::from(i) * 1e-5);

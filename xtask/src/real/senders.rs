@@ -127,16 +127,16 @@ fn relayed(
     transfer: impl FnOnce(&str, &str) -> Result<Value, String>,
 ) -> Result<Ran, String> {
     let link = BottleneckLink::parse(on.spec, Path::new("")).map_err(|e| e.to_string())?;
-    let rtt = link.forward.delay + link.back.delay;
+    let rtt = link.forward.delay + link.reverse.delay;
     let config = |way: &LinkDirection| way.config(rtt, on.packet, false);
     let server = free_port()?;
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
-    let relay = Relay::bind(any, server, &config(&link.forward), &config(&link.back), seed)
+    let relay = Relay::bind(any, server, &config(&link.forward), &config(&link.reverse), seed)
         .map_err(|e| e.to_string())?;
     let v = transfer(&server.to_string(), &relay.local_addr().to_string())?;
     let stats: RelayStats = relay.stop();
     let bytes = figure(&v, "bytes")?;
-    let way = stats.there;
+    let way = stats.forward;
     let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
     let filled = bytes * 8.0 / figure(&v, "seconds")? / on.bps;
     let offered = payload as f64 / bytes.max(1.0);

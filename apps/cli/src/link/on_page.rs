@@ -61,12 +61,12 @@ impl LinkPage {
         &mut self,
         name: &str,
         options: &mut LinkOptions,
-        [there, back]: [&LinkDirection; 2],
+        [forward, reverse]: [&LinkDirection; 2],
     ) {
-        options.there.changes = true;
-        options.back.changes = true;
-        let detail = format!("there {}; back {}", describe(there), describe(back));
-        if let Some((live, controls)) = shown(&self.feed, name, &detail, [there, back]) {
+        options.forward.changes = true;
+        options.reverse.changes = true;
+        let detail = format!("there {}; back {}", describe(forward), describe(reverse));
+        if let Some((live, controls)) = shown(&self.feed, name, &detail, [forward, reverse]) {
             self.links.push(live);
             self.controls.push(controls);
         }

@@ -177,7 +177,7 @@ fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2
         own
     };
     let wire = |w: &DuplexLink| {
-        let rtt = w.there.delay + w.back.delay;
+        let rtt = w.forward.delay + w.reverse.delay;
         let both = [changes(&w.name), changes(&format!("{}.back", w.name))];
         let [there, back] = &both;
         let config = |way: &LinkDirection, name: &str, changes: &Vec<_>| {
@@ -187,15 +187,15 @@ fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2
             }
             config
         };
-        let forward = config(&w.there, &w.name, there);
-        let backward = config(&w.back, &back_name(&w.name), back);
+        let forward = config(&w.forward, &w.name, there);
+        let backward = config(&w.reverse, &back_name(&w.name), back);
         let options =
             LinkOptions { seed, name: w.name.clone(), ..LinkOptions::new(forward, backward) };
         let options = LinkOptions { changes: both, clock, ..options };
         let name = w.name.clone();
         let from = w.from.clone();
         let to = w.to.clone();
-        let ways = [&w.there, &w.back].map(|way| way.clone().resolved(rtt, PACKET));
+        let ways = [&w.forward, &w.reverse].map(|way| way.clone().resolved(rtt, PACKET));
         (TopologyLink { name, from, to, options }, ways)
     };
     scenario.links.iter().map(wire).collect()

@@ -20,9 +20,9 @@ pub fn live_line(name: &str, now: &LinkStats, before: &LinkStats, seconds: f64) 
             gone(now) - gone(before)
         )
     };
-    let there = way("there", &now.there, &before.there);
-    let back = way("back", &now.back, &before.back);
-    let late = now.there.lateness.p99_s.max(now.back.lateness.p99_s) * 1e3;
+    let there = way("there", &now.forward, &before.forward);
+    let back = way("back", &now.reverse, &before.reverse);
+    let late = now.forward.lateness.p99_s.max(now.reverse.lateness.p99_s) * 1e3;
     format!("{name}: {there}; {back}; late by {late:.2} ms (99th percentile)")
 }
 
@@ -40,7 +40,7 @@ pub fn table(name: &str, s: &LinkStats) -> String {
         "late p50",
         "p99"
     );
-    for (way, w) in [("there", &s.there), ("back", &s.back)] {
+    for (way, w) in [("there", &s.forward), ("back", &s.reverse)] {
         let p = &w.packets;
         out += &format!(
             "{way:<8}{:>10}{:>11}{:>9}{:>8}{:>8}{:>10.2} ms{:>10.2} ms{:>9.3} ms{:>7.3} ms\n",
@@ -56,15 +56,15 @@ pub fn table(name: &str, s: &LinkStats) -> String {
         );
     }
     out.truncate(out.trim_end().len());
-    out += &too_large([&s.there.packets, &s.back.packets]);
+    out += &too_large([&s.forward.packets, &s.reverse.packets]);
     out
 }
 
 /// A warning for the reader, if packets were lost in the emulator or left late.
 pub fn warning(name: &str, s: &LinkStats, real_time: bool) -> Option<String> {
-    let late = s.there.lateness.p99_s.max(s.back.lateness.p99_s);
+    let late = s.forward.lateness.p99_s.max(s.reverse.lateness.p99_s);
     let of = |w: &WayStats| w.packets.overflowed + w.unread + w.refused;
-    let lost = of(&s.there) + of(&s.back);
+    let lost = of(&s.forward) + of(&s.reverse);
     if lost > 0 {
         return Some(format!("{name}: {lost} packets were lost in the emulator, not on the link"));
     }
@@ -94,5 +94,5 @@ pub fn json(s: &LinkStats, real_time: bool) -> Value {
             "lateness_10s": w.windows.iter().map(late).collect::<Vec<_>>(),
         })
     };
-    object!({ "there": way(&s.there), "back": way(&s.back), "real_time": real_time })
+    object!({ "there": way(&s.forward), "back": way(&s.reverse), "real_time": real_time })
 }

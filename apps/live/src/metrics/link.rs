@@ -60,7 +60,8 @@ impl MetricSource for LinkMetrics {
         for (name, help, read) in COUNTERS {
             let mut samples = text.family(name, MetricKind::Counter, help);
             for (link, (stats, _)) in &all {
-                for (direction, stats) in [("forward", &stats.there), ("reverse", &stats.back)] {
+                for (direction, stats) in [("forward", &stats.forward), ("reverse", &stats.reverse)]
+                {
                     samples.sample(&[("link", link), ("direction", direction)], read(stats));
                 }
             }

@@ -87,7 +87,7 @@ fn relays_recording_has_arrivals_and_departures_of_both_sides() {
     // The relay is done when its links are empty.
     let begun = std::time::Instant::now();
     while {
-        let s = relay.stats().there;
+        let s = relay.stats().forward;
         s.offered_packets < 100 || s.delivered_packets + s.lost + s.dropped < 100
     } {
         assert!(begun.elapsed().as_secs() < 60, "{:?}", relay.stats());
@@ -95,7 +95,7 @@ fn relays_recording_has_arrivals_and_departures_of_both_sides() {
     }
     let stats = relay.stop();
     let recording = recorder.finish().unwrap().unwrap();
-    let gone = stats.there.delivered_packets;
+    let gone = stats.forward.delivered_packets;
     assert!((20..80).contains(&gone), "{stats:?}");
 
     // 100 arrived; those that were not lost went on; one returned.
@@ -117,7 +117,7 @@ fn relays_recording_has_arrivals_and_departures_of_both_sides() {
     let table = &results[0].series[0];
     assert_eq!(table.kind, "link");
     let sum = |name: &str| table.column(name).unwrap().iter().sum::<f64>();
-    assert_eq!(sum("losses"), stats.there.lost as f64);
+    assert_eq!(sum("losses"), stats.forward.lost as f64);
     assert!(table.column("queue_max").unwrap().iter().any(|q| *q > 10.0), "a burst waits");
     for file in ["report.html", "series.parquet", "summary.json"] {
         assert!(folder.join(file).is_file(), "{file}");

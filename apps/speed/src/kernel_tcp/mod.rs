@@ -71,10 +71,10 @@ impl KernelTcp<'_> {
             let path = "/proc/sys/net/ipv4/tcp_no_metrics_save";
             let _ = end.enter(|| std::fs::write(path, "1")).map_err(text)?;
         }
-        let [there, back] = self.link.map(|at| &self.network.links[at]);
-        let mut options = LinkOptions::new((*there.config).clone(), (*back.config).clone());
+        let [forward, reverse] = self.link.map(|at| &self.network.links[at]);
+        let mut options = LinkOptions::new((*forward.config).clone(), (*reverse.config).clone());
         options.seed = self.network.seed;
-        options.name = there.name.clone();
+        options.name = forward.name.clone();
         for (way, at) in self.link.into_iter().enumerate() {
             let of_this = self.network.changes.iter().filter(|c| c.1 == at);
             options.changes[way] = of_this.map(|c| (c.0, c.2.clone())).collect();
@@ -168,7 +168,7 @@ impl KernelTcp<'_> {
             }
         }
         let stats = link.stats();
-        let ways = [stats.there.lateness, stats.back.lateness];
+        let ways = [stats.forward.lateness, stats.reverse.lateness];
         seen.lateness = ways.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s))?;
         Some(seen)
     }

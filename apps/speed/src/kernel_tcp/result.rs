@@ -64,7 +64,7 @@ impl KernelTcp<'_> {
         result.name.clone_from(&spec.name);
         result.managed = spec.config.queue.aqm.is_some();
         let way = |look: &LinkLook| -> WayStats {
-            if at == self.link[0] { look.stats.there.clone() } else { look.stats.back.clone() }
+            if at == self.link[0] { look.stats.forward.clone() } else { look.stats.reverse.clone() }
         };
         let before = looks.iter().take_while(|l| l.at < measure_from).last().map(way);
         let before = before.unwrap_or_default().packets;
@@ -157,7 +157,7 @@ impl KernelTcp<'_> {
         }
         let mut next = 0.0;
         let rows: Vec<&LinkLook> = seen.link.iter().filter(|l| is_due(l.at, &mut next)).collect();
-        let served = |l: &LinkLook| l.stats.there.packets.served_bytes as f64 * 8.0;
+        let served = |l: &LinkLook| l.stats.forward.packets.served_bytes as f64 * 8.0;
         let mut throughput = vec![f64::NAN; rows.len().min(1)];
         throughput.extend(rows.windows(2).map(|w| {
             (served(w[1]) - served(w[0])) / w[1].at.since(w[0].at).as_secs_f64().max(1e-9)
@@ -168,7 +168,7 @@ impl KernelTcp<'_> {
             group: String::new(),
             time_s: rows.iter().map(|l| l.at.as_secs_f64()).collect(),
             columns: vec![
-                ("queue", rows.iter().map(|l| l.stats.there.waiting as f64).collect()),
+                ("queue", rows.iter().map(|l| l.stats.forward.waiting as f64).collect()),
                 ("throughput_bps", throughput),
             ],
         });

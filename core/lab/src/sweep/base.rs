@@ -184,7 +184,7 @@ fn of_link(question: &Question, values: &[(&Knob, &str)]) -> Result<Scenario, Sp
 fn own(link: &str, key: &str, folder: &Path) -> Result<String, SpecError> {
     let link = BottleneckLink::parse(link, folder)?;
     let (way, bare) = match key.strip_prefix(REVERSE) {
-        Some(bare) => (&link.back, bare),
+        Some(bare) => (&link.reverse, bare),
         None => (&link.forward, key),
     };
     let found = way.pairs().into_iter().find(|p| p.0 == bare).map(|p| p.1);

@@ -204,7 +204,7 @@ mod tests {
         let g = grid(&["rate=1Mbit/s,4Mbit/s", "delay=10ms,100ms", "queue=2bdp"]).unwrap();
         let room = |p| {
             let s = g.scenario(p).unwrap();
-            s.links[0].there.limit(narrows_base::Duration::ZERO, s.packet)
+            s.links[0].forward.limit(narrows_base::Duration::ZERO, s.packet)
         };
         // The wireless default adds access links of 0.1 ms: 2 · 1 Mbit/s · 20.2 ms is 5.05 packets.
         assert_eq!(room(0), QueueLimit::Either { packets: 6, bytes: 5050 });

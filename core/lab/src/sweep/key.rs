@@ -28,7 +28,7 @@ impl RunKey {
         }
         key.add(&scenario_file::text(&bare));
         // A trace is identified by its file name, so its contents are hashed, too.
-        for way in plan.scenario.links.iter().flat_map(|l| [&l.there, &l.back]) {
+        for way in plan.scenario.links.iter().flat_map(|l| [&l.forward, &l.reverse]) {
             if let Some((_, trace)) = &way.trace {
                 key.add(&format!("{trace:?}"));
             }

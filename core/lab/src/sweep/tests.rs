@@ -221,8 +221,8 @@ fn derived_values_follow_their_value() {
     let room = |p| {
         let plan = at(p);
         let wire = &plan.links[0];
-        assert_eq!(wire.there.rate, wire.back.rate, "the other direction has the same rate");
-        wire.there.limit(wire.there.delay + wire.back.delay, plan.packet)
+        assert_eq!(wire.forward.rate, wire.reverse.rate, "the other direction has the same rate");
+        wire.forward.limit(wire.forward.delay + wire.reverse.delay, plan.packet)
     };
     assert_eq!(room(0), QueueLimit::Either { packets: 5, bytes: 275 });
     assert_eq!(room(2), QueueLimit::Either { packets: 28, bytes: 27_500 }, "22 ms of 10 Mbit/s");

@@ -40,7 +40,7 @@ fn running_relay_applies_changes_and_names_dropped_packets() {
     assert!(clients.iter().all(arrives));
     let all = LossSpec::parse_all("100%").unwrap();
     observer.change(Time::ZERO, 0, LinkChange::Loss(all));
-    while relay.stats().there.lost == 0 {
+    while relay.stats().forward.lost == 0 {
         clients[1].send_to(b"lost or not", relay.local_addr()).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
@@ -50,8 +50,8 @@ fn running_relay_applies_changes_and_names_dropped_packets() {
     let missed = seen.missed.lock().unwrap()[0];
     assert_eq!((missed.client, missed.direction, missed.dropped), (1, 0, false));
     observer.change(Time::ZERO, 0, LinkChange::Loss(Vec::new()));
-    let before = relay.stats().there.delivered_packets;
-    while relay.stats().there.delivered_packets == before {
+    let before = relay.stats().forward.delivered_packets;
+    while relay.stats().forward.delivered_packets == before {
         clients[0].send_to(b"again", relay.local_addr()).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(2));
     }

@@ -19,8 +19,8 @@ pub(super) struct RelayClient {
     pub address: SocketAddr,
     /// Connected to B.
     pub socket: Socket,
-    pub there: LossNumbers,
-    pub back: LossNumbers,
+    pub forward: LossNumbers,
+    pub reverse: LossNumbers,
     /// Whether a datagram of B arrived for it.
     is_answered: bool,
     last_received: Time,
@@ -86,8 +86,8 @@ impl RelayClients {
         let client = RelayClient {
             address,
             socket,
-            there: LossNumbers::there(seed, number),
-            back: LossNumbers::back(seed, number),
+            forward: LossNumbers::forward(seed, number),
+            reverse: LossNumbers::reverse(seed, number),
             is_answered: false,
             last_received: now,
         };

@@ -63,11 +63,11 @@ pub struct LossNumbers {
 
 impl LossNumbers {
     /// Towards B, the direction of data.
-    pub fn there(seed: u64, client: u32) -> LossNumbers {
+    pub fn forward(seed: u64, client: u32) -> LossNumbers {
         LossNumbers { key: LossNumbers::flow(seed, client).named("data").bits(), count: 0 }
     }
     /// From B, the direction of acknowledgements.
-    pub fn back(seed: u64, client: u32) -> LossNumbers {
+    pub fn reverse(seed: u64, client: u32) -> LossNumbers {
         LossNumbers {
             key: LossNumbers::flow(seed, client).named("acks").bits() ^ 0xAC0_AC0,
             count: 0,
@@ -161,12 +161,12 @@ mod tests {
     fn datagrams_draw_the_numbers_of_a_simulated_flows_packets() {
         // Flow 2 of `main`, as defined in transport/src/datagram.
         let key = RandomKey::from_seed(9).named("flow").named("main").numbered(2);
-        let mut there = LossNumbers::there(9, 2);
-        let mut back = LossNumbers::back(9, 2);
+        let mut forward = LossNumbers::forward(9, 2);
+        let mut reverse = LossNumbers::reverse(9, 2);
         for n in 0..4 {
-            assert_eq!(there.next(), mix(key.named("data").bits().wrapping_add(n)) as u32);
+            assert_eq!(forward.next(), mix(key.named("data").bits().wrapping_add(n)) as u32);
             let acks = key.named("acks").bits() ^ 0xAC0_AC0;
-            assert_eq!(back.next(), mix(acks.wrapping_add(n)) as u32);
+            assert_eq!(reverse.next(), mix(acks.wrapping_add(n)) as u32);
         }
     }
 }

@@ -63,10 +63,10 @@ impl Relay {
         listen: SocketAddr,
         to: SocketAddr,
         link: &LinkConfig,
-        link_back: &LinkConfig,
+        link_reverse: &LinkConfig,
         seed: u64,
     ) -> Result<Relay, Error> {
-        Relay::watched(listen, to, link, link_back, seed, None)
+        Relay::watched(listen, to, link, link_reverse, seed, None)
     }
 
     /// As [`bind`](Relay::bind), observed by `watch` if given.
@@ -77,13 +77,13 @@ impl Relay {
         listen: SocketAddr,
         to: SocketAddr,
         link: &LinkConfig,
-        link_back: &LinkConfig,
+        link_reverse: &LinkConfig,
         seed: u64,
         watch: Option<Arc<dyn RelayTap>>,
     ) -> Result<Relay, Error> {
-        let mut there =
+        let mut forward =
             RelayDirection::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
-        let mut back = RelayDirection::new(link_back, seed, "bottleneck.back")
+        let mut reverse = RelayDirection::new(link_reverse, seed, "bottleneck.back")
             .map_err(|e| Error::link("--link-back", &e))?;
         let front = Socket::bind(listen).map_err(|e| Error::bind(listen, &e))?;
         if to.port() == 0 || to.ip().is_unspecified() {
@@ -106,8 +106,8 @@ impl Relay {
         });
         let clock = Clock::new();
         if let Some(watch) = &watch {
-            there.keep_missed();
-            back.keep_missed();
+            forward.keep_missed();
+            reverse.keep_missed();
             watch.bound(RelayObserver::new(&shared, clock, local, to));
         }
         let runner = Runner {
@@ -117,8 +117,8 @@ impl Relay {
             front,
             to,
             seed,
-            there,
-            back,
+            forward,
+            reverse,
             clients: RelayClients::new(MAX_CLIENTS, IDLE),
             changes: Vec::new(),
         };

@@ -27,8 +27,8 @@ pub(super) struct Runner {
     pub front: Socket,
     pub to: SocketAddr,
     pub seed: u64,
-    pub there: RelayDirection,
-    pub back: RelayDirection,
+    pub forward: RelayDirection,
+    pub reverse: RelayDirection,
     pub clients: RelayClients,
     /// Pending changes of the links, the next one last.
     pub changes: Vec<(Time, usize, LinkChange)>,
@@ -42,21 +42,21 @@ impl Runner {
         exact_timers();
         first_in_turn();
         let mut batch = ReceiveBatch::new(16);
-        let mut stuck_there = Stuck::new();
-        let mut stuck_back = Stuck::new();
+        let mut stuck_forward = Stuck::new();
+        let mut stuck_reverse = Stuck::new();
         let mut swept = self.clock.now();
         while !self.shared.stop.load(Ordering::Acquire) {
             // Read before the sockets are emptied: all earlier datagrams are on the links then, and the links can
             // advance to this time.
             let now = self.clock.now();
-            let mut all_there = false;
-            let mut all_back = true;
+            let mut all_forward = false;
+            let mut all_reverse = true;
             for _ in 0..BATCHES {
                 if self.front.receive(&mut batch) == 0 {
-                    all_there = true;
+                    all_forward = true;
                     break;
                 }
-                self.take_there(&mut batch);
+                self.accept_forward(&mut batch);
             }
             for (number, client) in self.clients.iter_mut() {
                 let mut emptied = false;
@@ -67,7 +67,7 @@ impl Runner {
                         break;
                     }
                     let to = self.to;
-                    let back = &mut self.back;
+                    let reverse = &mut self.reverse;
                     let watch = &self.watch;
                     let local = client.socket.local();
                     batch.each(&self.clock, true, |came| {
@@ -77,34 +77,34 @@ impl Runner {
                             if let Some(watch) = watch {
                                 watch.passed(&arrived(&came, RelaySide::Server, local, number));
                             }
-                            let random_key = client.back.next();
-                            back.accept(arriving(&came, number, random_key));
+                            let random_key = client.reverse.next();
+                            reverse.accept(arriving(&came, number, random_key));
                         }
                     });
                 }
                 if is_answered {
                     client.on_answer(now);
                 }
-                all_back &= emptied;
+                all_reverse &= emptied;
             }
-            self.hand_over(now, (all_there, all_back), &mut stuck_there, &mut stuck_back);
+            self.hand_over(now, (all_forward, all_reverse), &mut stuck_forward, &mut stuck_reverse);
             self.change_links(now);
             if now.since(swept) > Duration::from_secs(1) {
                 self.clients.forget(now);
                 swept = now;
             }
-            if all_there && all_back {
-                self.wait(&stuck_there, &stuck_back);
+            if all_forward && all_reverse {
+                self.wait(&stuck_forward, &stuck_reverse);
             }
         }
         self.shared.over.store(true, Ordering::Release);
     }
 
     /// Passes the clients' datagrams to the link towards B.
-    fn take_there(&mut self, batch: &mut ReceiveBatch) {
+    fn accept_forward(&mut self, batch: &mut ReceiveBatch) {
         let mut refused = 0;
         let clients = &mut self.clients;
-        let there = &mut self.there;
+        let forward = &mut self.forward;
         let to = self.to;
         let seed = self.seed;
         let watch = &self.watch;
@@ -114,7 +114,7 @@ impl Runner {
                 if let Some(watch) = watch {
                     watch.passed(&arrived(&came, RelaySide::Clients, local, number));
                 }
-                there.accept(arriving(&came, number, client.there.next()));
+                forward.accept(arriving(&came, number, client.forward.next()));
             }
             None => refused += 1,
         });
@@ -129,8 +129,8 @@ impl Runner {
         &mut self,
         now: Time,
         all: (bool, bool),
-        stuck_there: &mut Stuck,
-        stuck_back: &mut Stuck,
+        stuck_forward: &mut Stuck,
+        stuck_reverse: &mut Stuck,
     ) {
         let mut counts = lock(&self.shared.counts);
         let counts = &mut *counts;
@@ -165,8 +165,13 @@ impl Runner {
             None => SendResult::Gone,
         };
         for (direction, emptied, stuck, send) in [
-            (&mut self.there, all.0, stuck_there, &to_b as &dyn Fn(u32, &[u8], u8) -> SendResult),
-            (&mut self.back, all.1, stuck_back, &to_client),
+            (
+                &mut self.forward,
+                all.0,
+                stuck_forward,
+                &to_b as &dyn Fn(u32, &[u8], u8) -> SendResult,
+            ),
+            (&mut self.reverse, all.1, stuck_reverse, &to_client),
         ] {
             while let Some((client, bytes, ecn)) = stuck.front() {
                 if send(*client, bytes, *ecn) == SendResult::Full {
@@ -189,15 +194,16 @@ impl Runner {
             });
         }
         if let Some(watch) = &self.watch {
-            for (direction, link) in [&mut self.there, &mut self.back].into_iter().enumerate() {
+            for (direction, link) in [&mut self.forward, &mut self.reverse].into_iter().enumerate()
+            {
                 for (at, client, dropped) in link.missed() {
                     watch.missed(&MissedDatagram { at, direction, client, dropped });
                 }
             }
         }
-        counts.stats.there = self.there.stats;
-        counts.stats.back = self.back.stats;
-        for (n, direction) in [&mut self.there, &mut self.back].into_iter().enumerate() {
+        counts.stats.forward = self.forward.stats;
+        counts.stats.reverse = self.reverse.stats;
+        for (n, direction) in [&mut self.forward, &mut self.reverse].into_iter().enumerate() {
             let (waiting, most) = direction.waiting(now);
             if let (Some(w), Some(m)) = (counts.waiting.get_mut(n), counts.most.get_mut(n)) {
                 *w = waiting;
@@ -218,16 +224,16 @@ impl Runner {
             self.changes.sort_by_key(|c| std::cmp::Reverse(c.0));
         }
         while let Some((at, direction, change)) = self.changes.pop_if(|c| c.0 <= now) {
-            let direction = if direction == 0 { &mut self.there } else { &mut self.back };
+            let direction = if direction == 0 { &mut self.forward } else { &mut self.reverse };
             direction.change(at, &change);
         }
     }
 
-    fn wait(&self, stuck_there: &Stuck, stuck_back: &Stuck) {
+    fn wait(&self, stuck_forward: &Stuck, stuck_reverse: &Stuck) {
         let change = self.changes.last().map_or(Time::NEVER, |c| c.0);
-        let due = self.there.next_timeout().min(self.back.next_timeout()).min(change);
-        let front = Interest { socket: &self.front, room: !stuck_back.is_empty() };
-        let room = !stuck_there.is_empty();
+        let due = self.forward.next_timeout().min(self.reverse.next_timeout()).min(change);
+        let front = Interest { socket: &self.front, room: !stuck_reverse.is_empty() };
+        let room = !stuck_forward.is_empty();
         let clients = self.clients.iter().map(|c| Interest { socket: &c.socket, room });
         let now = self.clock.now();
         // If the system refuses to wait, avoid spinning.

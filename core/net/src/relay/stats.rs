@@ -77,9 +77,9 @@ pub struct Lateness {
 #[non_exhaustive]
 pub struct RelayStats {
     /// Direction towards B.
-    pub there: DirectionStats,
+    pub forward: DirectionStats,
     /// Direction from B.
-    pub back: DirectionStats,
+    pub reverse: DirectionStats,
     /// Lateness over both directions.
     pub lateness: Lateness,
     /// Number of clients at present.

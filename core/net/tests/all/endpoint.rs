@@ -197,7 +197,7 @@ fn losses_and_reordering_change_no_byte() {
     assert!(back == sent, "other bytes came back");
     writer.join().unwrap();
     let stats = relay.stats();
-    assert!(stats.there.lost > 0 && stats.back.lost > 0);
+    assert!(stats.forward.lost > 0 && stats.reverse.lost > 0);
     there.close(0, "");
     echo.join().unwrap();
 }

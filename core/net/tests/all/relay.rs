@@ -50,13 +50,13 @@ fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) 
             std::thread::yield_now();
         }
         if n % 10 == 9 {
-            until("the burst at the relay", || relay.stats().there.offered_packets > n);
+            until("the burst at the relay", || relay.stats().forward.offered_packets > n);
             collect(&b, &clock, &mut came);
         }
     }
     until("all datagrams", || {
         collect(&b, &clock, &mut came);
-        let s = relay.stats().there;
+        let s = relay.stats().forward;
         let outcomes = s.delivered_packets + s.dropped + s.lost;
         outcomes == count && came.len() as u64 == s.delivered_packets
     });
@@ -68,7 +68,7 @@ fn the_rate_is_the_links_whatever_wake_ups_do() {
     // 1500 datagrams of 1250 B on the link at 12 Mbit/s: 1.25 s. They arrive far faster, so the transmitter is never
     // idle: its time in the link's clock is exact.
     let (stats, came) = flood(&mbit(12, 5), 1500, 1222);
-    let s = stats.there;
+    let s = stats.forward;
     assert_eq!((s.offered_packets, s.offered_bytes), (1500, 1500 * 1250));
     assert_eq!((s.delivered_packets, s.dropped, s.lost), (1500, 0, 0));
     let rate = (s.served_bytes * 8) as f64 / (s.last_s - s.first_s);
@@ -90,7 +90,7 @@ fn losses_have_their_share_and_follow_the_seed() {
     };
     let (stats, first) = flood(&link, 4000, 100);
     // Binomial: 200 expected, standard deviation 14.
-    assert!((130..270).contains(&stats.there.lost), "{}", stats.there.lost);
+    assert!((130..270).contains(&stats.forward.lost), "{}", stats.forward.lost);
     let (_, second) = flood(&link, 4000, 100);
     assert_eq!(numbers(&first), numbers(&second), "one seed, one outcome");
 }
@@ -99,7 +99,7 @@ fn losses_have_their_share_and_follow_the_seed() {
 fn a_full_queue_drops_and_its_room_bounds_the_wait() {
     let queue = QueueConfig { limit: QueueLimit::Packets(10), aqm: None };
     let (stats, _) = flood(&LinkConfig { queue, ..mbit(8, 0) }, 600, 972);
-    let s = stats.there;
+    let s = stats.forward;
     assert!(s.dropped > 0);
     // Ten packets of 1 ms in front, and the rest of the one in transmission.
     assert!(s.longest_wait_s <= 0.011 + 1e-9, "{}", s.longest_wait_s);
@@ -110,7 +110,7 @@ fn managed_queues_mark_ecn_capable_packets() {
     let aqm = Some(Spec::parse("codel(ecn=on)").unwrap());
     let queue = QueueConfig { limit: QueueLimit::Packets(1000), aqm };
     let (stats, came) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
-    assert!(stats.there.marked > 0);
+    assert!(stats.forward.marked > 0);
     // One of four datagrams was marked at its sender.
     let ce = came.iter().filter(|c| c.2 == 3).count() as u64;
     let sent = came.iter().filter(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap()) % 4 == 3);
@@ -148,8 +148,8 @@ fn packets_keep_their_delay_and_clients_their_own_answers() {
     assert!(clock.now().since(sent) >= Duration::from_millis(35));
     let stats = relay.stop();
     assert_eq!((stats.clients, stats.clients_seen), (5, 5));
-    assert_eq!((stats.there.delivered_packets, stats.back.delivered_packets), (5, 5));
-    assert_eq!(stats.back.offered_bytes, 5 * 30);
+    assert_eq!((stats.forward.delivered_packets, stats.reverse.delivered_packets), (5, 5));
+    assert_eq!(stats.reverse.offered_bytes, 5 * 30);
     assert!(stats.lateness.mean_s >= 0.0 && stats.lateness.max_s >= stats.lateness.mean_s);
 }
 
@@ -208,7 +208,7 @@ fn relay_drops_datagrams_of_others_than_its_server() {
         !back.is_empty()
     });
     assert_eq!(back[0].0, b"answer");
-    assert_eq!(relay.stop().back.offered_packets, 1);
+    assert_eq!(relay.stop().reverse.offered_packets, 1);
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn datagrams_of_any_size_pass_without_a_server_too() {
     for _ in 0..50 {
         a.send(relay.local_addr(), b"anybody?", 8, 0);
     }
-    until("into the void", || relay.stats().there.delivered_packets == 56);
-    assert_eq!(relay.stop().back.offered_packets, 0);
+    until("into the void", || relay.stats().forward.delivered_packets == 56);
+    assert_eq!(relay.stop().reverse.offered_packets, 0);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn segments_of_one_send_have_their_own_outcomes() {
     for (n, (bytes, _, ecn)) in came.iter().enumerate() {
         assert_eq!((bytes[0], bytes.last(), *ecn), (n as u8, Some(&(n as u8)), 2));
     }
-    let s = relay.stop().there;
+    let s = relay.stop().forward;
     assert_eq!((s.offered_packets, s.offered_bytes), (44, 64_000 + 44 * 28));
     // One burst: the last waits for 43 others of 1500 B at 20 Mbit/s.
     assert!((s.longest_wait_s - 43.0 * 0.6e-3).abs() < 1e-6, "{}", s.longest_wait_s);

@@ -279,17 +279,17 @@ impl ScenarioReader<'_> {
     fn wire(&self, link: &LinkEntry, line: usize) -> Result<DuplexLink, SpecError> {
         // Every file has both; they are set with the other keys.
         let unset = (Rate::from_bps(1), Duration::ZERO);
-        let mut there =
+        let mut forward =
             LinkDirection::new(unset.0, unset.1, QueueSize::Fixed(QueueLimit::Unlimited));
-        self.fill(&mut there, &link.keys)?;
-        let mut back = there.mirrored();
+        self.fill(&mut forward, &link.keys)?;
+        let mut reverse = forward.mirrored();
         if let Some(keys) = &link.reverse {
-            self.fill(&mut back, keys)?;
+            self.fill(&mut reverse, keys)?;
         }
         let name = link.name.clone().unwrap_or_else(|| format!("{}-{}", link.from, link.to));
         let from = link.from.clone();
         let to = link.to.clone();
-        Ok(DuplexLink { name, from, to, there, back, line })
+        Ok(DuplexLink { name, from, to, forward, reverse, line })
     }
 
     fn fill(&self, way: &mut LinkDirection, given: &Keys) -> Result<(), SpecError> {

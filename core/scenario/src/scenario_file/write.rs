@@ -81,11 +81,11 @@ fn link(out: &mut String, wire: &DuplexLink) {
     put(out, "name", &wire.name);
     put(out, "from", &wire.from);
     put(out, "to", &wire.to);
-    for (key, value) in wire.there.pairs() {
+    for (key, value) in wire.forward.pairs() {
         put(out, key, &value);
     }
-    let same = wire.there.mirrored().pairs();
-    let other: Vec<String> = (wire.back.pairs().into_iter())
+    let same = wire.forward.mirrored().pairs();
+    let other: Vec<String> = (wire.reverse.pairs().into_iter())
         .filter(|pair| !same.contains(pair))
         .map(|(key, value)| format!("{key} = {}", quoted(&value)))
         .collect();
