@@ -184,13 +184,13 @@ impl crate::service::RequestChannel for Untuned {
 
 impl Session for Memory {
     fn open(&self) -> Result<FileStream, Error> {
-        let (ours, theirs) = pair(self.budget.load(Ordering::SeqCst));
+        let (client_end, server_end) = pair(self.budget.load(Ordering::SeqCst));
         let service = Arc::clone(&self.service);
         let client = self.client;
         let thread =
-            std::thread::spawn(move || service.answer(&client, "memory", theirs, &Untuned));
+            std::thread::spawn(move || service.answer(&client, "memory", server_end, &Untuned));
         self.threads.lock().unwrap().push(thread);
-        Ok(ours)
+        Ok(client_end)
     }
     fn protocol(&self) -> String {
         "memory".into()

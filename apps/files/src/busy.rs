@@ -134,8 +134,8 @@ impl ServerSignals {
 
     /// Records a reset by the server that means busy. Returns the error unchanged.
     fn ended(&self, e: io::Error) -> io::Error {
-        let ours = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
-        if ours.is_some_and(|e| e.kind == ErrorKind::Busy) {
+        let own_error = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
+        if own_error.is_some_and(|e| e.kind == ErrorKind::Busy) {
             self.set_busy();
         }
         e
@@ -275,12 +275,13 @@ mod tests {
             stream.iter().for_each(|f| frames::write(&mut bytes, f).unwrap());
             for step in [1, 3, 100] {
                 let signals = ServerSignals::default();
-                let (ours, FileStream { mut output, .. }) = crate::bench_tests::pair(i64::MAX);
-                let mut ours = signals.observe(ours);
+                let (client_end, FileStream { mut output, .. }) =
+                    crate::bench_tests::pair(i64::MAX);
+                let mut client_end = signals.observe(client_end);
                 output.write_all(&bytes).unwrap();
                 output.finish().unwrap();
-                while ours.input.read(&mut vec![0; step]).unwrap() > 0 {}
-                ours.output.write_all(b"four").unwrap();
+                while client_end.input.read(&mut vec![0; step]).unwrap() > 0 {}
+                client_end.output.write_all(b"four").unwrap();
                 assert_eq!(signals.take(), (is_busy, moved + 4), "{stream:?}");
                 assert_eq!(signals.take(), (false, 0));
             }

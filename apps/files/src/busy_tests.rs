@@ -100,8 +100,8 @@ fn interrupting(root: &Path, connections: usize, after: i64) -> (SocketAddr, Arc
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), server_options()).unwrap();
     let address = server.local_addr();
-    let came = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&came);
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
     std::thread::spawn(move || {
         while let Ok(connection) = block_on(server.accept()) {
             let is_interrupted = count.fetch_add(1, Ordering::SeqCst) < connections;
@@ -118,7 +118,7 @@ fn interrupting(root: &Path, connections: usize, after: i64) -> (SocketAddr, Arc
             });
         }
     });
-    (address, came)
+    (address, accepted)
 }
 
 fn interruptible(
@@ -137,11 +137,11 @@ fn interruptible(
 }
 
 /// Creates files in a folder; returns their names and contents.
-fn fill(dir: &Path, files: u64, most: u64) -> Vec<(String, Vec<u8>)> {
+fn fill(dir: &Path, files: u64, max: u64) -> Vec<(String, Vec<u8>)> {
     (0..files)
         .map(|n| {
             let name = format!("f{n}");
-            let content = bytes(n, random_key(n, 1, most) as usize);
+            let content = bytes(n, random_key(n, 1, max) as usize);
             std::fs::write(dir.join(&name), &content).unwrap();
             (name, content)
         })
@@ -161,21 +161,21 @@ fn a_transfer_that_loses_its_place_goes_on() {
     let here = tempfile::tempdir().unwrap();
     let content = bytes(1, 3_000_000);
     std::fs::write(root.path().join("large"), &content).unwrap();
-    let (server, came) = interrupting(root.path(), PLACES, 500_000);
+    let (server, accepted) = interrupting(root.path(), PLACES, 500_000);
     let session = session(server, |_| ()).unwrap();
     let dir = open(here.path());
     let done = session.while_busy(|| get(&session, &path("large"), &dir, "large", &control()));
     assert_eq!(std::fs::read(here.path().join("large")).unwrap(), content);
-    assert_eq!(came.load(Ordering::SeqCst), PLACES + 1);
+    assert_eq!(accepted.load(Ordering::SeqCst), PLACES + 1);
     // The last connection did not have to send everything.
     assert!(done.unwrap().held > 100_000);
 
-    let (other, came) = interrupting(root.path(), PLACES, 500_000);
+    let (other, accepted) = interrupting(root.path(), PLACES, 500_000);
     let session = self::session(other, |_| ()).unwrap();
     let to = path("put");
     let done = session.while_busy(|| put(&session, &dir, Path::new("large"), &to, &control()));
     assert_eq!(std::fs::read(root.path().join("put")).unwrap(), content);
-    assert_eq!(came.load(Ordering::SeqCst), PLACES + 1);
+    assert_eq!(accepted.load(Ordering::SeqCst), PLACES + 1);
     assert!(done.unwrap().held > 100_000);
 }
 
@@ -188,29 +188,29 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     // The waits between attempts are parts of it.
     let few = Duration::from_secs(4);
     let files = fill(&root.path().join("d"), 150, 20_000);
-    let (server, came) = interrupting(root.path(), 2, 300_000);
+    let (server, accepted) = interrupting(root.path(), 2, 300_000);
     let session = patient(server, few, |_| ()).unwrap();
     let done = session
         .while_busy(|| get_tree(&session, &path("d"), |_| Ok(open(here.path())), &control()))
         .unwrap();
-    assert_eq!((done.files, came.load(Ordering::SeqCst)), (150, 3));
+    assert_eq!((done.files, accepted.load(Ordering::SeqCst)), (150, 3));
     assert!(done.unchanged > 0, "what was whole is not fetched again");
     is_filled(here.path(), &files);
 
-    let (server, came) = interrupting(root.path(), 2, 300_000);
+    let (server, accepted) = interrupting(root.path(), 2, 300_000);
     let session = patient(server, few, |_| ()).unwrap();
     let done = session
         .while_busy(|| put_tree(&session, &tree(here.path()), &path("e"), &control()))
         .unwrap();
-    assert_eq!((done.files, came.load(Ordering::SeqCst)), (150, 3));
+    assert_eq!((done.files, accepted.load(Ordering::SeqCst)), (150, 3));
     is_filled(&root.path().join("e"), &files);
 
     // Also before the request was read.
     for after in [0, 1000] {
-        let (server, came) = interrupting(root.path(), 2, after);
+        let (server, accepted) = interrupting(root.path(), 2, after);
         let session = patient(server, few, |_| ()).unwrap();
         assert_eq!(session.while_busy(|| list(&session, &path("d"))).unwrap().entries.len(), 150);
-        assert_eq!(came.load(Ordering::SeqCst), 3);
+        assert_eq!(accepted.load(Ordering::SeqCst), 3);
     }
 }
 
@@ -242,7 +242,7 @@ fn local_errors_are_not_retried() {
     let root = tempfile::tempdir().unwrap();
     let here = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), bytes(1, 30_000)).unwrap();
-    let (server, came) = interrupting(root.path(), 0, 0);
+    let (server, accepted) = interrupting(root.path(), 0, 0);
     let session = session(server, |line| panic!("{line}")).unwrap();
     let dir = open(here.path());
     let mut asked = 0;
@@ -251,7 +251,10 @@ fn local_errors_are_not_retried() {
         get(&session, &path("f"), &dir, "f", &control())?;
         Err(Error::new(ErrorKind::Busy, "another transfer writes it"))
     });
-    assert_eq!((e.unwrap_err().kind, asked, came.load(Ordering::SeqCst)), (ErrorKind::Busy, 1, 1));
+    assert_eq!(
+        (e.unwrap_err().kind, asked, accepted.load(Ordering::SeqCst)),
+        (ErrorKind::Busy, 1, 1)
+    );
 }
 
 /// A server answers START with BUSY: the user is informed during the attempt, which succeeds when a slot is free.

@@ -14,8 +14,8 @@ fn size(path: &Path) -> u64 {
 
 /// Where the next attempt is cut: any position, with small and large budgets equally likely.
 fn cut_at(seed: u64, attempt: u64) -> i64 {
-    let most = 1 << random_key(seed, 2 * attempt, 19);
-    random_key(seed, 2 * attempt + 1, most) as i64
+    let max = 1 << random_key(seed, 2 * attempt, 19);
+    random_key(seed, 2 * attempt + 1, max) as i64
 }
 
 /// Repeats `transfer`, which moves `f` between the served folder and the client's, until it is not cut any more.

@@ -213,7 +213,7 @@ pub fn while_waiting<T: Send>(
     let work = Mutex::new(Some(work));
     let take = &|| work.lock().unwrap_or_else(PoisonError::into_inner).take();
     std::thread::scope(|scope| {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, answers) = std::sync::mpsc::channel();
         let started = std::thread::Builder::new().spawn_scoped(scope, move || {
             // The receiver waits as long as this thread lives.
             take().map(|work| tell.send(work()))
@@ -226,7 +226,7 @@ pub fn while_waiting<T: Send>(
         }
         let mut trouble = None;
         loop {
-            match told.recv_timeout(WAIT_EVERY) {
+            match answers.recv_timeout(WAIT_EVERY) {
                 Ok(done) => return trouble.map_or(Ok(done), Err),
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) if trouble.is_none() => {
                     slot.moved(WORK_A_SECOND);

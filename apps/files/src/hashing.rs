@@ -40,12 +40,12 @@ struct HashCache {
 }
 
 impl HashCache {
-    /// The longest cached prefix of at most `most` bytes.
-    fn longest(&mut self, file: &Unchanged, most: u64) -> Option<(u64, Hasher)> {
+    /// The longest cached prefix of at most `max` bytes.
+    fn longest(&mut self, file: &Unchanged, max: u64) -> Option<(u64, Hasher)> {
         self.asked += 1;
         let (asked, states) = self.files.get_mut(file)?;
         *asked = self.asked;
-        states.range(..=most).next_back().map(|(at, hasher)| (*at, hasher.clone()))
+        states.range(..=max).next_back().map(|(at, hasher)| (*at, hasher.clone()))
     }
 
     fn keep(&mut self, file: Unchanged, at: u64, hasher: &Hasher) {
@@ -151,7 +151,7 @@ impl Hashing {
         mine.map(|()| HashTurn(self))
     }
 
-    /// Hashes a file's first `most` bytes, or the whole file if it is shorter. Afterwards the file's position is behind
+    /// Hashes a file's first `max` bytes, or the whole file if it is shorter. Afterwards the file's position is behind
     /// them.
     ///
     /// # Errors
@@ -159,24 +159,24 @@ impl Hashing {
     pub fn beginning(
         &self,
         file: &mut File,
-        most: u64,
+        max: u64,
         what: &str,
         asker: (&RequestSource, &SlotView),
         tick: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<(u64, Hasher), Error> {
         let about = file.metadata().map_err(|e| Error::file(what, &e))?;
         let id = unchanged(&about);
-        let known = id.and_then(|id| self.known().longest(&id, most));
+        let known = id.and_then(|id| self.known().longest(&id, max));
         let (mut at, mut hasher) = known.unwrap_or_default();
         file.seek(SeekFrom::Start(at)).map_err(|e| Error::file(what, &e))?;
         let slice = SLICE.max((about.len() / MAX_STATES_OF_FILE).next_multiple_of(1 << 20));
         let (source, slot) = asker;
         let mut buffer = Vec::new();
-        while at < most {
+        while at < max {
             // A single chunk is hashed without a turn.
-            let small = most.min(about.len()).saturating_sub(at) <= CHUNK as u64;
+            let small = max.min(about.len()).saturating_sub(at) <= CHUNK as u64;
             let turn = if small { None } else { Some(self.turn(source, tick)?) };
-            let end = most.min((at / slice + 1) * slice);
+            let end = max.min((at / slice + 1) * slice);
             let before = at;
             while at < end {
                 buffer.resize(CHUNK, 0);

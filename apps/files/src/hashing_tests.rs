@@ -18,11 +18,11 @@ fn source(key: u8) -> RequestSource {
 }
 
 /// Hashes a prefix; also returns the bytes read for it.
-fn hashed(h: &Hashing, dir: &Dir, name: &str, most: u64) -> (u64, blake3::Hash, u64) {
+fn hashed(h: &Hashing, dir: &Dir, name: &str, max: u64) -> (u64, blake3::Hash, u64) {
     let slot = RequestSlot::unlimited();
     let mut file = open_regular(dir, Path::new(name), name).unwrap();
     let asker = (&source(1), &slot.view());
-    let (bytes, hasher) = h.beginning(&mut file, most, name, asker, &mut || Ok(())).unwrap();
+    let (bytes, hasher) = h.beginning(&mut file, max, name, asker, &mut || Ok(())).unwrap();
     // The file's position is behind the prefix.
     let mut next = [0];
     let n = std::io::Read::read(&mut file, &mut next).unwrap();
@@ -52,9 +52,9 @@ fn hashed_file_is_not_read_again_until_written() {
     std::thread::sleep(SETTLED + Duration::from_millis(100));
     let mut read = 0;
     for claim in 0..20 {
-        let most = size as u64 - claim * 1000;
-        let (bytes, hash, cost) = hashed(&h, &dir, "f", most);
-        assert_eq!((bytes, hash), (most, blake3::hash(&content[..most as usize])));
+        let max = size as u64 - claim * 1000;
+        let (bytes, hash, cost) = hashed(&h, &dir, "f", max);
+        assert_eq!((bytes, hash), (max, blake3::hash(&content[..max as usize])));
         read += cost;
     }
     // The whole file once, and the last slice for each other length.
@@ -104,12 +104,12 @@ fn two_hash_at_the_same_time_and_no_more() {
     }
     let h = Hashing::default();
     let now = Arc::new(AtomicUsize::new(0));
-    let most = AtomicUsize::new(0);
+    let max = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for n in 0..6_u8 {
             let h = &h;
             let now = &now;
-            let most = &most;
+            let max = &max;
             let path = folder.path();
             scope.spawn(move || {
                 let dir = Dir::open_ambient_dir(path, ambient_authority()).unwrap();
@@ -122,7 +122,7 @@ fn two_hash_at_the_same_time_and_no_more() {
                     // The tick is also called while the hash waits: then no bytes were moved yet.
                     if slot.view().bytes() > 0 && !inside {
                         inside = true;
-                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        max.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         std::thread::sleep(Duration::from_millis(5));
                         now.fetch_sub(1, Ordering::SeqCst);
                     }
@@ -132,5 +132,5 @@ fn two_hash_at_the_same_time_and_no_more() {
             });
         }
     });
-    assert!((1..=AT_ONCE).contains(&most.into_inner()));
+    assert!((1..=AT_ONCE).contains(&max.into_inner()));
 }

@@ -130,8 +130,8 @@ fn idle_tcp_connections_leave_places_for_new_clients() {
     assert_eq!(list(&over_tcp(tcp, 50), &CleanPath::root()).unwrap().entries.len(), 1);
     // An unlisted client is refused before it sends a request.
     let mut stranger = over_tcp(tcp, 9).open().unwrap();
-    let told = FileFrameReader::new(&mut stranger.input).frame().unwrap_err();
-    assert_eq!(told.kind, ErrorKind::Refused);
+    let refusal = FileFrameReader::new(&mut stranger.input).frame().unwrap_err();
+    assert_eq!(refusal.kind, ErrorKind::Refused);
     drop((idle, opened));
 }
 

@@ -60,19 +60,19 @@ impl<F> Liar<F> {
 
 impl<F: Fn(&FileRequest) -> Lie + Send + Sync + 'static> Session for Liar<F> {
     fn open(&self) -> Result<FileStream, Error> {
-        let (ours, theirs) = pair(i64::MAX);
+        let (client_end, server_end) = pair(i64::MAX);
         let rule = Arc::clone(&self.rule);
         let said = Arc::clone(&self.said);
         let started = Arc::clone(&self.started);
         std::thread::spawn(move || {
-            let FileStream { input, mut output } = theirs;
+            let FileStream { input, mut output } = server_end;
             let mut frames = FileFrameReader::new(input);
             let mut say = |bytes: &[u8]| {
                 said.fetch_add(bytes.len() as u64, Ordering::SeqCst);
                 output.write_all(bytes).is_ok()
             };
             while let Ok(Some(request)) = frames::request(frames.input()) {
-                let told = match rule(&request) {
+                let answered = match rule(&request) {
                     Say(bytes) => say(&bytes),
                     SayAndEnd(bytes) => {
                         say(&bytes);
@@ -101,14 +101,14 @@ impl<F: Fn(&FileRequest) -> Lie + Send + Sync + 'static> Session for Liar<F> {
                     }
                     _ => true,
                 };
-                if !told || !goes_on {
+                if !answered || !goes_on {
                     break;
                 }
             }
             let _ = output.finish();
             let _ = std::io::copy(frames.input(), &mut std::io::sink());
         });
-        Ok(ours)
+        Ok(client_end)
     }
     fn protocol(&self) -> String {
         "lies".into()

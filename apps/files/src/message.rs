@@ -40,10 +40,10 @@ pub struct Tuning {
 /// Marks an absent number.
 const UNKNOWN: u64 = u64::MAX;
 
-fn known(f: &mut Fields<'_>, most: u64) -> Result<Option<u64>, Error> {
+fn known(f: &mut Fields<'_>, max: u64) -> Result<Option<u64>, Error> {
     match f.u64()? {
         UNKNOWN => Ok(None),
-        n if n <= most => Ok(Some(n)),
+        n if n <= max => Ok(Some(n)),
         _ => Err(Error::protocol("path hints out of range")),
     }
 }

@@ -70,21 +70,21 @@ fn regular(file: File, what: &str) -> Result<File, Error> {
     Err(Error::new(ErrorKind::WrongType, format!("{what}: {is}")))
 }
 
-/// Hashes a file's first `most` bytes, or the whole file if it is shorter.
+/// Hashes a file's first `max` bytes, or the whole file if it is shorter.
 ///
 /// # Errors
 /// The disk's, or the tick's.
 pub fn hash_front(
     file: &mut impl Read,
-    most: u64,
+    max: u64,
     what: &str,
     tick: Tick<'_>,
 ) -> Result<(u64, Hasher), Error> {
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; CHUNK];
     let mut done = 0;
-    while done < most {
-        let want = usize::try_from(most - done).map_or(CHUNK, |n| n.min(CHUNK));
+    while done < max {
+        let want = usize::try_from(max - done).map_or(CHUNK, |n| n.min(CHUNK));
         let n = read_some(file, buffer.get_mut(..want).unwrap_or_default(), what)?;
         if n == 0 {
             break;
@@ -419,7 +419,7 @@ impl TargetFile {
             Err(_) => {}
         }
         let plain: HashFront<'_> =
-            &mut |file, most, what| hash_front(file, most, what, &mut |_| Ok(()));
+            &mut |file, max, what| hash_front(file, max, what, &mut |_| Ok(()));
         let same = self.whole(plain).ok().flatten().is_some_and(|f| f.held.hash == *hash);
         self.forget();
         if same { Ok(Finished::Same) } else { Err(self.exists()) }

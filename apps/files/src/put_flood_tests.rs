@@ -91,9 +91,9 @@ fn sizes_and_quotas_are_exact() {
         std::fs::write(here.path().join("mine"), bytes(1, n)).unwrap();
         let dir = open(here.path());
         let root = tempfile::tempdir().unwrap();
-        let most = Permits { max_size: Some(10_000), ..puts() };
+        let max = Permits { max_size: Some(10_000), ..puts() };
         let done =
-            put(&Memory::new(root.path(), most), &dir, Path::new("mine"), &path("f"), &control());
+            put(&Memory::new(root.path(), max), &dir, Path::new("mine"), &path("f"), &control());
         assert_eq!(done.as_ref().err().map(|e| e.kind), (!fits).then_some(ErrorKind::TooLarge));
         assert_eq!(root.path().join("f").exists(), fits);
         let root = tempfile::tempdir().unwrap();

@@ -78,15 +78,15 @@ fn wait_and_look<F: Future>(
     }
 }
 
-fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
+fn transport_error(e: narrows_net::Error, own_key: &PublicKey) -> Error {
     use narrows_net::Error as E;
     let kind = match &e {
         E::NoAddress { failed } => {
             let kinds =
-                failed.iter().map(|failed| transport_error(failed.cause.clone(), ours).kind);
+                failed.iter().map(|failed| transport_error(failed.cause.clone(), own_key).kind);
             narrows_peers::dial::kind_of_all(kinds)
         }
-        E::Refused { .. } => return crate::service::refused(ours),
+        E::Refused { .. } => return crate::service::refused(own_key),
         E::NoAnswer { .. }
         | E::NoListener { .. }
         | E::SmallPath { .. }
@@ -124,15 +124,15 @@ pub(crate) fn stream(
     (send, receive): (SendStream, ReceiveStream),
     until: Until,
     silence: Option<Silence>,
-    ours: PublicKey,
+    own_key: PublicKey,
 ) -> FileStream {
     let input = Box::new(StreamHalf {
         half: receive,
         until: until.clone(),
         silence: silence.clone(),
-        ours,
+        own_key,
     });
-    FileStream { input, output: Box::new(StreamHalf { half: send, until, silence, ours }) }
+    FileStream { input, output: Box::new(StreamHalf { half: send, until, silence, own_key }) }
 }
 
 /// Half of a stream, as a blocking reader or writer.
@@ -141,13 +141,13 @@ struct StreamHalf<S> {
     until: Until,
     /// `None` at a server, where requests have deadlines of their own.
     silence: Option<Silence>,
-    ours: PublicKey,
+    own_key: PublicKey,
 }
 
 impl Read for StreamHalf<ReceiveStream> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         wait(&self.until, self.silence.as_ref(), self.half.receive(into))
-            .and_then(|read| read.map_err(|e| transport_error(e, &self.ours)))
+            .and_then(|read| read.map_err(|e| transport_error(e, &self.own_key)))
             .map_err(Error::into_io)
     }
 }
@@ -157,7 +157,7 @@ impl Write for StreamHalf<SendStream> {
         let half = &mut self.half;
         let sent = poll_fn(|context| half.poll_send(context, bytes));
         wait(&self.until, self.silence.as_ref(), sent)
-            .and_then(|sent| sent.map_err(|e| transport_error(e, &self.ours)))
+            .and_then(|sent| sent.map_err(|e| transport_error(e, &self.own_key)))
             .map_err(Error::into_io)
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -167,7 +167,7 @@ impl Write for StreamHalf<SendStream> {
 
 impl Output for StreamHalf<SendStream> {
     fn finish(&mut self) -> io::Result<()> {
-        self.half.finish().map_err(|e| transport_error(e, &self.ours).into_io())
+        self.half.finish().map_err(|e| transport_error(e, &self.own_key).into_io())
     }
     fn abort(&mut self, why: &Error) {
         // Fails only if the connection has ended.

@@ -48,8 +48,8 @@ fn serve_with(root: &Path, permits: Permits, permit: Permit) -> SocketAddr {
     address
 }
 
-fn session(to: SocketAddr, ours: u8, expect: Expect) -> Result<RrtpSession, Error> {
-    let identity = Identity::new([ours; 32]).unwrap();
+fn session(to: SocketAddr, own_secret: u8, expect: Expect) -> Result<RrtpSession, Error> {
+    let identity = Identity::new([own_secret; 32]).unwrap();
     let how = SessionOptions::new(expect, config(), &NEVER);
     RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, how)
 }
@@ -99,13 +99,13 @@ fn permitting_server_sends_with_the_clients_protocol() {
         let server = serve_with(root.path(), permits, permit);
         let identity = Identity::new([4; 32]).unwrap();
         let spec = Spec::named(label);
-        let ours = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
+        let configuration = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
         let host = server.ip().to_string();
         let session = RrtpSession::connect(
             &host,
             server.port(),
             &identity,
-            SessionOptions::new(right(), ours, &NEVER),
+            SessionOptions::new(right(), configuration, &NEVER),
         )
         .unwrap();
         assert_eq!(tune(&session, Tuning::default()).unwrap().controller, sent_with);
@@ -230,7 +230,7 @@ fn learning_server_stores_the_path_to_a_client() {
 #[test]
 fn stored_path_seeds_only_connections_on_that_path() {
     let here = tempfile::tempdir().unwrap();
-    let told = |rtt_s: Option<f64>| {
+    let rates_with = |rtt_s: Option<f64>| {
         let learned = LearnedPaths::at(here.path().join("clients.toml"));
         let rate = Some(Rate::from_bps(40_000_000));
         let rtt = rtt_s.map(Duration::from_secs_f64);
@@ -252,10 +252,10 @@ fn stored_path_seeds_only_connections_on_that_path() {
     };
     // The RTT of loopback varies, but no handshake takes 0 s or 4 s.
     for other in [0.0, 9.0] {
-        let (before, after) = told(Some(other));
+        let (before, after) = rates_with(Some(other));
         assert_eq!(before, after, "{other} s is another path");
     }
-    let (before, after) = told(None);
+    let (before, after) = rates_with(None);
     println!("{before:?} {after:?}");
     assert!(before != after);
 }

@@ -315,16 +315,16 @@ impl Service {
             output.abort(&e);
             return Err(e);
         }
-        let told = frames::send(output, &FileFrame::Error(e.clone()));
+        let sent = frames::send(output, &FileFrame::Error(e.clone()));
         let after = match next {
             ResumePoint::Request => Ok(()),
             ResumePoint::Skip(bytes) => frames.skip(bytes),
             ResumePoint::Nothing => Err(e),
         };
-        if told.is_err() || after.is_err() {
+        if sent.is_err() || after.is_err() {
             let _ = output.finish();
         }
-        told.and(after)
+        sent.and(after)
     }
 
     fn one(

@@ -299,14 +299,14 @@ struct Liar(Vec<u8>);
 
 impl Session for Liar {
     fn open(&self) -> Result<FileStream, Error> {
-        let (ours, mut theirs) = pair(i64::MAX);
+        let (client_end, mut server_end) = pair(i64::MAX);
         let lies = self.0.clone();
         std::thread::spawn(move || {
-            let _ = theirs.output.write_all(&lies);
-            let _ = theirs.output.finish();
-            let _ = std::io::copy(&mut theirs.input, &mut std::io::sink());
+            let _ = server_end.output.write_all(&lies);
+            let _ = server_end.output.finish();
+            let _ = std::io::copy(&mut server_end.input, &mut std::io::sink());
         });
-        Ok(ours)
+        Ok(client_end)
     }
     fn protocol(&self) -> String {
         "lies".into()

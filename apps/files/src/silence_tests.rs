@@ -63,9 +63,9 @@ fn silent_live_server_is_given_up_over_rrtp() {
         silence: SHORT,
         ..SessionOptions::new(expect, connection(protocol), &NEVER)
     };
-    let ours = Identity::new([4; 32]).unwrap();
+    let identity = Identity::new([4; 32]).unwrap();
     let session =
-        RrtpSession::connect(&server.ip().to_string(), server.port(), &ours, how).unwrap();
+        RrtpSession::connect(&server.ip().to_string(), server.port(), &identity, how).unwrap();
     let dir = open(here.path());
     is_silent(&get(&session, &path("f"), &dir, "f", &control()).unwrap_err());
     is_silent(&put(&session, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err());
@@ -94,13 +94,13 @@ fn serve_tcp(root: &Path) -> SocketAddr {
 
 fn over_tcp(to: SocketAddr, silence: Duration) -> TcpSession {
     let accept = Box::new(|_: &[u8; 32]| Ok(()));
-    let ours = Identity::new([4; 32]).unwrap();
-    let session = TcpSession::new(&to.ip().to_string(), to.port(), ours, None, accept, &NEVER);
+    let identity = Identity::new([4; 32]).unwrap();
+    let session = TcpSession::new(&to.ip().to_string(), to.port(), identity, None, accept, &NEVER);
     session.unwrap().silent_for(silence)
 }
 
-/// Forwards `most` bytes of the server's, then keeps the connection open and forwards no more.
-fn stalls_after(server: SocketAddr, most: u64) -> SocketAddr {
+/// Forwards `max` bytes of the server's, then keeps the connection open and forwards no more.
+fn stalls_after(server: SocketAddr, max: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -112,7 +112,7 @@ fn stalls_after(server: SocketAddr, most: u64) -> SocketAddr {
             std::thread::spawn(move || std::io::copy(&mut c, &mut u));
             let c = client.try_clone().unwrap();
             let u = up.try_clone().unwrap();
-            std::thread::spawn(move || std::io::copy(&mut u.take(most), &mut &c));
+            std::thread::spawn(move || std::io::copy(&mut u.take(max), &mut &c));
             kept.push((client, up));
         }
     });
@@ -127,10 +127,10 @@ fn server_that_stops_midway_is_given_up_over_tcp() {
     let server = serve_tcp(root.path());
     std::thread::scope(|scope| {
         // The greeting and message 2 are 5 + 2 + 96 bytes.
-        for most in [0, 3, 60, 103, 110, 150, 300_000] {
+        for max in [0, 3, 60, 103, 110, 150, 300_000] {
             scope.spawn(move || {
                 let here = tempfile::tempdir().unwrap();
-                let session = over_tcp(stalls_after(server, most), SHORT);
+                let session = over_tcp(stalls_after(server, max), SHORT);
                 let e = get(&session, &path("f"), &open(here.path()), "f", &control()).unwrap_err();
                 is_silent(&e);
                 assert!(!here.path().join("f").exists());

@@ -148,9 +148,9 @@ impl SourceFile {
 
     /// Reads a small file, or counts the bytes of a file with a stated size of zero.
     fn read_ahead(&mut self) -> Result<(), Error> {
-        let most = if self.size == 0 { UNASKED + 1 } else { self.size };
+        let max = if self.size == 0 { UNASKED + 1 } else { self.size };
         let mut bytes = Vec::new();
-        let read = (&self.file).take(most).read_to_end(&mut bytes);
+        let read = (&self.file).take(max).read_to_end(&mut bytes);
         read.map_err(|e| Error::file(&self.what, &e))?;
         if bytes.len() as u64 > UNASKED {
             self.content = SourceContent::Counted;

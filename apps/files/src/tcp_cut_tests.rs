@@ -54,8 +54,8 @@ fn pass(mut from: TcpStream, mut to: TcpStream, damage: &Damage) {
         Damage::Whole | Damage::Single => usize::MAX,
     };
     while left > 0 {
-        let most = if matches!(damage, Damage::Single) { 1 } else { some.len().min(left) };
-        let Ok(n @ 1..) = from.read(&mut some[..most]) else { break };
+        let max = if matches!(damage, Damage::Single) { 1 } else { some.len().min(left) };
+        let Ok(n @ 1..) = from.read(&mut some[..max]) else { break };
         left -= n;
         if to.write_all(&some[..n]).is_err() {
             break;

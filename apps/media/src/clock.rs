@@ -31,7 +31,7 @@ pub struct PathClock {
     /// Arrival minus stamp of a packet without queueing, in ns.
     base: Option<i64>,
     /// Minimum of the current window and of the one before, in ns.
-    least: [i64; 2],
+    min: [i64; 2],
     began: Time,
     moved: Time,
     /// Whether play-out has begun, so that the reference must not jump.
@@ -57,15 +57,15 @@ impl PathClock {
         }
         self.strange = 0;
         if arrival.since(self.began) >= WINDOW {
-            let [current, _] = self.least;
-            self.least = [took, current];
+            let [current, _] = self.min;
+            self.min = [took, current];
             self.began = arrival;
         }
-        let [current, before] = &mut self.least;
+        let [current, before] = &mut self.min;
         *current = (*current).min(took);
         let target = (*current).min(*before);
-        let most = (arrival.since(self.moved).as_nanos() as f64 * SLEW) as i64;
-        let base = if self.is_in_use { target.clamp(base - most, base + most) } else { target };
+        let max = (arrival.since(self.moved).as_nanos() as f64 * SLEW) as i64;
+        let base = if self.is_in_use { target.clamp(base - max, base + max) } else { target };
         self.base = Some(base);
         self.moved = self.moved.max(arrival);
         Stamped::After(Duration::from_nanos(took.saturating_sub(base).max(0) as u64))
@@ -74,7 +74,7 @@ impl PathClock {
     fn begin(&mut self, arrival: Time, took: i64) {
         *self = PathClock {
             base: Some(took),
-            least: [took; 2],
+            min: [took; 2],
             began: arrival,
             moved: arrival,
             is_in_use: false,

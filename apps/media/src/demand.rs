@@ -65,7 +65,7 @@ pub struct DemandInputs {
 #[derive(Debug)]
 pub struct Demand {
     /// Maximum rate of the media, in bit/s.
-    most: f64,
+    max: f64,
     /// The link's rate in bit/s, if the user gave it.
     link: Option<f64>,
     /// Time of the first datagram, and that of the first request.
@@ -81,10 +81,10 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// The demand of an encoder with the maximum rate `most`. `link` is the link's rate, if the user gave it.
-    pub fn new(most: Rate, link: Option<Rate>) -> Demand {
+    /// The demand of an encoder with the maximum rate `max`. `link` is the link's rate, if the user gave it.
+    pub fn new(max: Rate, link: Option<Rate>) -> Demand {
         Demand {
-            most: most.as_bps() as f64,
+            max: max.as_bps() as f64,
             link: link.map(|rate| rate.as_bps() as f64),
             began: None,
             first_asked: None,
@@ -159,7 +159,7 @@ impl Demand {
 
     /// The rate on the link to ask for, if the media have this rate.
     fn on_link(&self, rate: f64) -> f64 {
-        let most = self.link.unwrap_or(f64::INFINITY);
-        HEADROOM * (rate.min(self.most) / (SHARE * HEADERS)).min(most)
+        let max = self.link.unwrap_or(f64::INFINITY);
+        HEADROOM * (rate.min(self.max) / (SHARE * HEADERS)).min(max)
     }
 }

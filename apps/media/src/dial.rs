@@ -73,7 +73,7 @@ impl Dialler {
     /// version.
     pub async fn keep(&self, purpose: &(impl ConnectionUser + Sync)) -> Result<(), Error> {
         let mut pause = MIN_PAUSE;
-        let mut told = String::new();
+        let mut reported = String::new();
         loop {
             let begun = Instant::now();
             let ended = match purpose.meanwhile(self.connect()).await {
@@ -84,7 +84,7 @@ impl Dialler {
                     let ended = purpose.over(&connection).await;
                     if connection.now().since(began) > LASTED {
                         pause = MIN_PAUSE;
-                        told = String::new();
+                        reported = String::new();
                     }
                     let refusal = self.refusal(&connection).await;
                     connection.close(0, "");
@@ -112,9 +112,9 @@ impl Dialler {
             match ended {
                 DialEnd::Final(e) => return Err(e),
                 // Report each cause once, not each attempt.
-                DialEnd::Lost(why) if told != why => {
+                DialEnd::Lost(why) if reported != why => {
                     purpose.tell(&format!("{why}; connecting again"));
-                    told = why;
+                    reported = why;
                 }
                 DialEnd::Lost(_) => {}
             }

@@ -30,9 +30,9 @@ const SMOOTHING: f64 = 0.25;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncoderRates {
     /// Minimum rate.
-    pub least: Rate,
+    pub min: Rate,
     /// Maximum rate.
-    pub most: Rate,
+    pub max: Rate,
 }
 
 /// Inputs of an update.
@@ -67,9 +67,9 @@ pub struct EncoderRate {
 impl EncoderRate {
     /// Begins at a third of this range.
     pub fn new(range: EncoderRates) -> EncoderRate {
-        let least = range.least.as_bps() as f64;
-        let most = range.most.as_bps() as f64;
-        let rate = (least + (most - least) / 3.0).max(least).min(most.max(least));
+        let min = range.min.as_bps() as f64;
+        let max = range.max.as_bps() as f64;
+        let rate = (min + (max - min) / 3.0).max(min).min(max.max(min));
         let changed = Time::ZERO;
         EncoderRate { range, rate, permitted: None, room: 0.0, updated: None, changed, said: None }
     }
@@ -96,8 +96,8 @@ impl EncoderRate {
             let mean = self.permitted.map_or(permitted, |mean| mean + share * (permitted - mean));
             self.permitted = Some(mean);
         }
-        let most = self.range.most.as_bps() as f64;
-        let room = self.permitted.map_or(most, |permitted| {
+        let max = self.range.max.as_bps() as f64;
+        let room = self.permitted.map_or(max, |permitted| {
             permitted * SHARE * HEADERS / (1.0 + known.repeats.clamp(0.0, 0.5))
         });
         self.room = room;
@@ -117,13 +117,13 @@ impl EncoderRate {
         let much = (room / self.rate - 1.0).clamp(0.0, 1.0);
         let rise = RISE * (1.0 + 2.0 * much) * gone;
         let rising = self.rate * if is_used { 1.0 + rise } else { 1.0 };
-        let least = self.range.least.as_bps() as f64;
-        self.rate = room.min(rising).min(most).max(least);
+        let min = self.range.min.as_bps() as f64;
+        self.rate = room.min(rising).min(max).max(min);
         let said = self.said.map_or(0.0, |said| said.as_bps() as f64);
-        let is_up = self.rate > said * UP || (self.rate >= most && said < most);
+        let is_up = self.rate > said * UP || (self.rate >= max && said < max);
         let changes = self.said.is_none()
             || self.rate < said * DOWN
-            || (self.rate <= least && said > least)
+            || (self.rate <= min && said > min)
             || is_up && now.since(self.changed) >= PAUSE;
         changes.then(|| {
             let rate = Rate::from_bps_f64(self.rate);
@@ -139,9 +139,13 @@ mod tests {
     use super::*;
 
     const RANGE: EncoderRates =
-        EncoderRates { least: Rate::from_bps(500_000), most: Rate::from_bps(8_000_000) };
+        EncoderRates { min: Rate::from_bps(500_000), max: Rate::from_bps(8_000_000) };
 
-    fn told(seconds: u64, permitted: impl Fn(u64) -> f64, waited: Duration) -> Vec<(u64, f64)> {
+    fn requested_rates(
+        seconds: u64,
+        permitted: impl Fn(u64) -> f64,
+        waited: Duration,
+    ) -> Vec<(u64, f64)> {
         told_to(0.9, seconds, permitted, waited)
     }
     /// Targets reported to an encoder that uses this share of its rate.
@@ -170,17 +174,17 @@ mod tests {
 
     #[test]
     fn encoder_rate_is_permitted_rate_less_headers_and_repeats() {
-        let all = told(60, |_| 5.0, Duration::ZERO);
+        let all = requested_rates(60, |_| 5.0, Duration::ZERO);
         let last = all.last().unwrap().1;
         assert!((5.0 * 0.92 * 0.9 / 1.05..5.0 * 0.92 * 0.95 / 1.05).contains(&last), "{last}");
-        let all = told(60, |_| 50.0, Duration::ZERO);
+        let all = requested_rates(60, |_| 50.0, Duration::ZERO);
         assert_eq!(all.last().unwrap().1, 8.0);
-        assert_eq!(told(60, |_| 0.1, Duration::ZERO).last().unwrap().1, 0.5);
+        assert_eq!(requested_rates(60, |_| 0.1, Duration::ZERO).last().unwrap().1, 0.5);
     }
 
     #[test]
     fn it_falls_at_once_and_rises_slowly_in_few_steps() {
-        let all = told(60, |ms| if ms < 30_000 { 8.0 } else { 2.0 }, Duration::ZERO);
+        let all = requested_rates(60, |ms| if ms < 30_000 { 8.0 } else { 2.0 }, Duration::ZERO);
         let fallen = all.iter().find(|(ms, rate)| *ms >= 30_000 && *rate < 2.0).unwrap().0;
         assert!(fallen < 30_700, "{fallen}");
         let rising: Vec<_> = all.iter().filter(|(ms, _)| *ms < 30_000).collect();
@@ -190,7 +194,11 @@ mod tests {
 
     #[test]
     fn a_permission_that_jitters_changes_little() {
-        let all = told(60, |ms| 4.0 + 0.4 * ((ms / 50 % 7) as f64 / 3.0 - 1.0), Duration::ZERO);
+        let all = requested_rates(
+            60,
+            |ms| 4.0 + 0.4 * ((ms / 50 % 7) as f64 / 3.0 - 1.0),
+            Duration::ZERO,
+        );
         assert!(all.iter().filter(|(ms, _)| *ms > 20_000).count() < 10, "{all:?}");
     }
 
@@ -202,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_queue_before_the_controller_takes_the_rate_down() {
-        let all = told(20, |_| 5.0, Duration::from_millis(150));
+        let all = requested_rates(20, |_| 5.0, Duration::from_millis(150));
         assert_eq!(all.last().unwrap().1, 0.5);
         // A standing queue, which is not yet about to be dropped, lowers the rate slowly.
-        let all = told(5, |_| 5.0, Duration::from_millis(60));
+        let all = requested_rates(5, |_| 5.0, Duration::from_millis(60));
         assert!((1.6..2.1).contains(&all.last().unwrap().1), "{all:?}");
     }
 }

@@ -150,7 +150,7 @@ pub struct MediaFlow<'a, C = Connection> {
     longest: usize,
     split: Option<u64>,
     /// Time of the last report of dropped packets.
-    told: Time,
+    reported_at: Time,
     dropped: DropsByCause,
     /// Time and counters of the last update of the statistics below, about a second ago.
     second: (Time, SenderCounters),
@@ -176,7 +176,7 @@ impl MediaFlow<'_> {
             let asleep = self.through.connection.now();
             tokio::select! {
                 () = readable(sockets) => self.read(sockets, &mut buffer),
-                came = message(self.through.connection) => match came {
+                received = message(self.through.connection) => match received {
                     Ok((_, mut message)) => self.on_message(&mut message),
                     Err(e) => return e,
                 },
@@ -231,12 +231,12 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
             through,
             sender: Layered::new(&rates, latency),
             encoder: EncoderRate::new(encoder),
-            demand: Demand::new(encoder.most, link),
+            demand: Demand::new(encoder.max, link),
             next_rate: now,
             watch: CauseTracker::new(now),
             longest: 0,
             split: Some(0),
-            told: Time::ZERO,
+            reported_at: Time::ZERO,
             dropped: DropsByCause::default(),
             second: (now, SenderCounters::default()),
             repeats: 0.0,
@@ -343,8 +343,8 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
         let path = self.path(stats);
         let rate = permitted(stats).map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
         let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
-        let most = (rate * IN_CONNECTION / packet).clamp(2.0, 64.0) as usize;
-        while self.sender.is_waiting() && self.through.connection.messages_waiting()? < most {
+        let max = (rate * IN_CONNECTION / packet).clamp(2.0, 64.0) as usize;
+        while self.sender.is_waiting() && self.through.connection.messages_waiting()? < max {
             let Some(leaving) = self.sender.next(now, path) else { break };
             match self.through.connection.send_message(&leaving.message, leaving.expiry) {
                 Ok(()) => {}
@@ -425,10 +425,10 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
             late: 0,
         });
         let all = sent.dropped.all();
-        if all > self.dropped.all() && now.since(self.told) >= TELL_EVERY {
+        if all > self.dropped.all() && now.since(self.reported_at) >= TELL_EVERY {
             (self.through.tell)(&self.dropped_line(now, &sent.dropped));
             self.dropped = sent.dropped;
-            self.told = now;
+            self.reported_at = now;
         }
     }
 }
@@ -436,10 +436,10 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
 /// A line for the user about datagrams that do not fit into one packet each.
 fn split_line(length: usize, room: usize) -> String {
     // For MPEG-TS, a multiple of its 188 bytes; for other media that is only slightly less than the maximum.
-    let most = if room < 188 { room } else { room / 188 * 188 };
+    let max = if room < 188 { room } else { room / 188 * 188 };
     format!(
-        "datagrams of {length} bytes take {} packets each; with at most {most} bytes they take one (ffmpeg: \
-         ?pkt_size={most})",
+        "datagrams of {length} bytes take {} packets each; with at most {max} bytes they take one (ffmpeg: \
+         ?pkt_size={max})",
         length.div_ceil(room.max(1))
     )
 }

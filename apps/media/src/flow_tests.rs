@@ -118,7 +118,7 @@ struct Case {
     latency: Duration,
     /// The encoder's rate.
     encoder: f64,
-    most: f64,
+    max: f64,
     hints: PathHints,
     /// Times at which the sending process does not run.
     pauses: Vec<(Duration, Duration)>,
@@ -138,7 +138,7 @@ impl Case {
             loss,
             latency: ms(300),
             encoder: 4e6,
-            most: 8e6,
+            max: 8e6,
             hints: PathHints::default(),
             pauses: Vec::new(),
             idle: ms(150),
@@ -219,8 +219,7 @@ fn run(case: &Case) -> Outcome {
     let on_rate = |_| ();
     let tell = |line: &str| lines.lock().unwrap().push(line.to_owned());
     let on_state = |_| ();
-    let encoder =
-        EncoderRates { least: Rate::from_bps(300_000), most: Rate::from_bps_f64(case.most) };
+    let encoder = EncoderRates { min: Rate::from_bps(300_000), max: Rate::from_bps_f64(case.max) };
     let mut flow: Option<MediaFlow<'_, SenderEnd>> = None;
     let mut flow_due = Time::NEVER;
     let mut receiver = MediaLayerReceiver::new(case.latency);
@@ -452,8 +451,8 @@ fn flow_with_losses_on_very_long_path_is_in_time() {
 fn flow_above_link_rate_overloads_queue_briefly() {
     let outcome = run(&Case { link: 1.5e6, ..Case::far(0.0, 1) });
     // 0.4 s at 4 Mbit/s: a round trip, the queue's length, and the time to fill it.
-    let most = (0.4 * 4e6 / 8.0 / DATAGRAM as f64) as u64;
-    assert!(outcome.overflow <= most, "{} of {most} packets", outcome.overflow);
+    let max = (0.4 * 4e6 / 8.0 / DATAGRAM as f64) as u64;
+    assert!(outcome.overflow <= max, "{} of {max} packets", outcome.overflow);
 }
 
 /// Media that came long before the end of the pause does not delay what comes after it.

@@ -286,11 +286,11 @@ mod tests {
     #[test]
     fn receiver_joins_the_groups_that_its_link_carries() {
         let mut means = Vec::new();
-        for (link, most) in [(0.3e6, 1.7), (1e6, 2.7), (3e6, 3.0)] {
+        for (link, max) in [(0.3e6, 1.7), (1e6, 2.7), (3e6, 3.0)] {
             let (levels, receiver) = minute(link);
             let late = &levels[20..];
             let mean = late.iter().sum::<usize>() as f64 / late.len() as f64;
-            assert!(mean <= most, "{link}: {levels:?}");
+            assert!(mean <= max, "{link}: {levels:?}");
             let received = receiver.layers().received();
             assert!(receiver.refused() == 0 && received.parts > 1000);
             // Packets of layers that are not joined do not count as missing.

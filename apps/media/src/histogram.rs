@@ -30,7 +30,7 @@ fn bucket(micros: u64) -> usize {
 }
 
 /// The lower bound of a bucket, in microseconds.
-fn least(index: u64) -> u64 {
+fn lower_bound(index: u64) -> u64 {
     let power = index / EACH;
     EACH * ((1 << power) - 1) + (index % EACH) * (1 << power)
 }
@@ -52,7 +52,7 @@ impl DelayHistogram {
             sum += count;
             sum >= wanted
         })?;
-        Some(Duration::from_micros(least(index as u64)))
+        Some(Duration::from_micros(lower_bound(index as u64)))
     }
 }
 
@@ -77,7 +77,10 @@ mod tests {
     fn every_delay_is_in_the_bucket_that_begins_below_it() {
         for micros in (0..100_000).chain([1 << 20, 1 << 26, (1 << 30) + 7]) {
             let index = bucket(micros) as u64;
-            assert!(least(index) <= micros && micros < least(index + 1), "{micros}: {index}");
+            assert!(
+                lower_bound(index) <= micros && micros < lower_bound(index + 1),
+                "{micros}: {index}"
+            );
         }
     }
 }

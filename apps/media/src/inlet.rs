@@ -116,7 +116,7 @@ impl Inlet {
     /// Receives the announced media until the connection ends.
     pub async fn stream(&self, sender: &str, connection: &Connection, said: SenderHello) {
         let SenderHello { mut send, receive, latency, layers } = said;
-        let latency = self.latency.map_or(latency, |least| latency.max(least));
+        let latency = self.latency.map_or(latency, |min| latency.max(min));
         let ms = latency.as_nanos() / 1_000_000;
         let what = match (layers, self.outs.len()) {
             (1, _) => "sends".into(),
@@ -207,7 +207,7 @@ impl<'a> InletStream<'a> {
             }
             let wake = self.layers.next_timeout().min(next_status).min(self.look(now));
             tokio::select! {
-                came = message(self.connection) => match came {
+                received = message(self.connection) => match received {
                     Ok((arrival, mut message)) => {
                         self.first.get_or_insert(arrival);
                         self.last = self.last.max(arrival);

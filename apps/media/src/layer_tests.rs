@@ -35,8 +35,8 @@ async fn encode(to: Vec<SocketAddr>) {
     }
 }
 
-async fn until_told(told: &Lines, part: &str, times: usize) {
-    while told.lock().unwrap().iter().filter(|line| line.contains(part)).count() < times {
+async fn until_told(log: &Lines, part: &str, times: usize) {
+    while log.lock().unwrap().iter().filter(|line| line.contains(part)).count() < times {
         sleep(Wait::from_millis(10)).await;
     }
 }
@@ -61,20 +61,20 @@ async fn layer_is_dropped_at_low_rate_and_added_again() {
     let relay = Relay::watched(listen, far.at, &link, &link, 1, Some(observer.clone())).unwrap();
     let change = |rate| observer.0.get().unwrap().change(Time::ZERO, 0, LinkChange::Rate(rate));
     let layers = [500_000, 2_000_000];
-    let (sending, at, told) = far.layered(relay.local_addr(), &far.client, &layers).await;
+    let (sending, at, log) = far.layered(relay.local_addr(), &far.client, &layers).await;
     let kept = sending.clone();
     let tasks = [tokio::spawn(async move { drop(kept.keep().await) }), tokio::spawn(encode(at))];
-    until_told(&told, "added: 2 of 2", 1).await;
+    until_told(&log, "added: 2 of 2", 1).await;
     comes(&far.player, 0).await;
     comes(&far.second, 1).await;
     // If the layer were dropped earlier, it would count as a failed trial and be added again later.
     sleep(Wait::from_secs(10)).await;
     change(Rate::from_bps(1_000_000));
-    until_told(&told, "dropped: 1 of 2", 1).await;
+    until_told(&log, "dropped: 1 of 2", 1).await;
     comes(&far.player, 0).await;
     change(wide);
-    let added = told.lock().unwrap().iter().filter(|l| l.contains("added")).count() + 1;
-    until_told(&told, "added: 2 of 2", added).await;
+    let added = log.lock().unwrap().iter().filter(|l| l.contains("added")).count() + 1;
+    until_told(&log, "added: 2 of 2", added).await;
     comes(&far.second, 1).await;
     let state = sending.state();
     assert!(state.layers == 2 && state.quality_switches >= 3 && state.left_out > 0, "{state:?}");

@@ -99,8 +99,8 @@ impl Far {
 
     /// A regular sender from a port of its own, and its log lines.
     async fn sender(&self, identity: &Identity) -> (Arc<MediaSending>, SocketAddr, Lines) {
-        let (sending, at, told) = self.layered(self.at, identity, &[8_000_000]).await;
-        (sending, at[0], told)
+        let (sending, at, lines_of_sender) = self.layered(self.at, identity, &[8_000_000]).await;
+        (sending, at[0], lines_of_sender)
     }
 
     /// A sender of layers with these rates in bit/s, through `at`.
@@ -110,8 +110,8 @@ impl Far {
         identity: &Identity,
         layers: &[u64],
     ) -> (Arc<MediaSending>, Vec<SocketAddr>, Lines) {
-        let told = Lines::default();
-        let lines = told.clone();
+        let lines_of_sender = Lines::default();
+        let lines = lines_of_sender.clone();
         let mut sockets = Vec::new();
         for _ in layers {
             sockets.push(UdpSocket::bind("127.0.0.1:0").await.unwrap());
@@ -119,7 +119,7 @@ impl Far {
         let at = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
         let media = media(layers, lines);
         let receiver = peer(through, &self.server, identity);
-        (MediaSending::new(sockets, media, receiver), at, told)
+        (MediaSending::new(sockets, media, receiver), at, lines_of_sender)
     }
 }
 
@@ -127,7 +127,7 @@ impl Far {
 pub(super) fn media(layers: &[u64], lines: Lines) -> OutletOptions {
     OutletOptions {
         latency: LATENCY,
-        encoder: EncoderRates { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
+        encoder: EncoderRates { min: Rate::from_bps(300_000), max: Rate::from_bps(8_000_000) },
         layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
         link: None,
         on_rate: Box::new(|_| ()),
@@ -182,8 +182,8 @@ async fn garbage_and_far_future_stamps_do_not_delay_media() {
     send.send_all(&hello(LATENCY, 1)).await.unwrap();
     let mut datagram = [0; 100];
     let mut number = 0;
-    let mut came = 0;
-    while came < 20 {
+    let mut received = 0;
+    while received < 20 {
         let now = connection.now();
         let far_future = now + Duration::from_secs(1 << 20);
         for message in [
@@ -200,7 +200,7 @@ async fn garbage_and_far_future_stamps_do_not_delay_media() {
         sleep(Wait::from_millis(5)).await;
         while let Ok(length) = far.player.try_recv(&mut datagram) {
             assert_eq!(&datagram[..length], b"media");
-            came += 1;
+            received += 1;
         }
     }
     far.stop.notify_one();
@@ -220,7 +220,7 @@ async fn unlisted_sender_ends_with_one_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_receiver_is_named_once_and_sender_reconnects() {
     let far = far().await;
-    let (first, _, told) = far.sender(&far.client).await;
+    let (first, _, lines_of_sender) = far.sender(&far.client).await;
     let kept = first.clone();
     let first_task = tokio::spawn(async move { kept.keep().await });
     while !first.state().connected {
@@ -249,18 +249,18 @@ async fn lost_receiver_is_named_once_and_sender_reconnects() {
         sleep(Wait::from_millis(5)).await;
     }
     second_task.abort();
-    assert!(told.lock().unwrap()[0].contains("connected to"), "{told:?}");
+    assert!(lines_of_sender.lock().unwrap()[0].contains("connected to"), "{lines_of_sender:?}");
 }
 
 /// By default ffmpeg's datagrams have 1,472 bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_length_that_takes_one_packet_is_told_once() {
     let far = far().await;
-    let (sending, at, told) = far.sender(&far.client).await;
+    let (sending, at, lines_of_sender) = far.sender(&far.client).await;
     let running = tokio::spawn(async move { sending.keep().await });
     let encoder = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let about = || -> Vec<String> {
-        let lines = told.lock().unwrap();
+        let lines = lines_of_sender.lock().unwrap();
         lines.iter().filter(|line| line.contains("pkt_size=")).cloned().collect()
     };
     let send = async || {

@@ -216,9 +216,9 @@ impl MediaLayerReceiver {
                 Was::Overtaken => {}
             }
         }
-        let most = MAX_HELD / self.layers;
+        let max = MAX_HELD / self.layers;
         let most_bytes = MAX_BYTES / self.layers;
-        if self.held.len() >= most || self.bytes + data.payload.len() > most_bytes {
+        if self.held.len() >= max || self.bytes + data.payload.len() > most_bytes {
             self.received.refused += 1;
             return;
         }

@@ -41,8 +41,8 @@ pub fn pays(latency: Duration, srtt: Duration, loss: f64) -> bool {
 
 /// The number of repair packets for a block of `parts` parts at this loss rate.
 fn wanted(parts: usize, loss: f64) -> usize {
-    let most = ((parts as f64 * MOST).ceil() as usize).max(1);
-    (1..most).find(|repairs| residual(parts, *repairs, loss) <= RESIDUAL).unwrap_or(most)
+    let max = ((parts as f64 * MOST).ceil() as usize).max(1);
+    (1..max).find(|repairs| residual(parts, *repairs, loss) <= RESIDUAL).unwrap_or(max)
 }
 
 /// The share of parts that remain lost, if losses are independent.
@@ -183,7 +183,7 @@ struct RepairBlock {
     parts: u8,
     repairs: u8,
     length: usize,
-    came: BTreeMap<u8, Vec<u8>>,
+    received: BTreeMap<u8, Vec<u8>>,
 }
 
 /// Restores parts from repair packets.
@@ -214,17 +214,17 @@ impl Restorer {
             Some(block) => {
                 // A repair packet with other block parameters than the first one's is ignored.
                 if (block.parts, block.repairs, block.length) == (parts, repairs, shard.len()) {
-                    block.came.insert(which, shard.to_vec());
+                    block.received.insert(which, shard.to_vec());
                 }
             }
             None => {
-                let came = BTreeMap::from([(which, shard.to_vec())]);
+                let received = BTreeMap::from([(which, shard.to_vec())]);
                 self.blocks.push_back(RepairBlock {
                     first,
                     parts,
                     repairs,
                     length: shard.len(),
-                    came,
+                    received,
                 });
                 while self.blocks.len() > KEPT_BLOCKS {
                     self.blocks.pop_front();
@@ -246,13 +246,14 @@ impl Restorer {
             })
             .collect();
         let missing = usize::from(block.parts) - here.len();
-        if missing == 0 || missing > block.came.len() {
+        if missing == 0 || missing > block.received.len() {
             return Vec::new();
         }
-        let came = block.came.iter().map(|(which, shard)| (usize::from(*which), shard));
+        let received = block.received.iter().map(|(which, shard)| (usize::from(*which), shard));
         let parts = block.parts.into();
         let repairs = block.repairs.into();
-        let restored = reed_solomon_simd::decode(parts, repairs, here, came).unwrap_or_default();
+        let restored =
+            reed_solomon_simd::decode(parts, repairs, here, received).unwrap_or_default();
         let mut all: Vec<(u64, Vec<u8>)> = restored
             .into_iter()
             .filter_map(|(part, shard)| Some((first + part as u64, message(&shard)?.to_vec())))

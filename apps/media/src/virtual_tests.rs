@@ -157,9 +157,9 @@ fn losses_are_repaired_within_the_latency_and_packets_leave_evenly() {
         // Each loss costs about one repeat, and few repeats are superfluous.
         let repeats = outcome.repeats as f64 / parts as f64;
         assert!(repeats < 1.25 * loss / (1.0 - loss) + 0.004, "{loss} {row}: {repeats}");
-        let (most, least) = outcome.delays;
-        let wide = Duration::from_nanos(most.as_nanos() - least.as_nanos());
-        assert!(wide <= Duration::from_millis(2), "{least:?} to {most:?}");
+        let (max, min) = outcome.delays;
+        let wide = Duration::from_nanos(max.as_nanos() - min.as_nanos());
+        assert!(wide <= Duration::from_millis(2), "{min:?} to {max:?}");
     }
 }
 

@@ -66,8 +66,8 @@ impl WaitingTimes {
             (gone(self.silence, since.silence), Cause::Silence),
             (gone(self.suspended, since.suspended), Cause::Suspended),
         ];
-        let most = causes.into_iter().max_by_key(|(lasted, _)| *lasted);
-        most.map_or(Cause::Rate, |(_, cause)| cause)
+        let longest = causes.into_iter().max_by_key(|(lasted, _)| *lasted);
+        longest.map_or(Cause::Rate, |(_, cause)| cause)
     }
 }
 

@@ -89,8 +89,8 @@ pub(super) fn place(dir: &Dir, name: &str) -> Result<TargetFile, Error> {
 impl WantedFile {
     /// Looks for a finished file, else for a partial one.
     pub fn look(place: TargetFile, control: &TransferControl) -> Result<WantedFile, Error> {
-        let mut hash = |file: &mut _, most: u64, what: &str| {
-            hash_front(file, most, what, &mut |_| control.check())
+        let mut hash = |file: &mut _, max: u64, what: &str| {
+            hash_front(file, max, what, &mut |_| control.check())
         };
         if !place.is_taken() {
             let found = place.partial(&mut hash)?;
@@ -123,8 +123,8 @@ impl WantedFile {
         if place.is_taken() && !control.may_replace(place.name()) {
             return Err(place.exists().and("--overwrite replaces it"));
         }
-        let mut hash = |file: &mut _, most: u64, what: &str| {
-            hash_front(file, most, what, &mut |_| control.check())
+        let mut hash = |file: &mut _, max: u64, what: &str| {
+            hash_front(file, max, what, &mut |_| control.check())
         };
         let found = place.partial(&mut hash)?;
         Ok(WantedFile { place, found, replace: true })

@@ -71,7 +71,7 @@ pub(super) fn put_file(
             // The server's last answer gives the better reason.
             let e = match answer.recv_timeout(Duration::from_secs(3)) {
                 Ok(Ok(())) => return Ok(done),
-                Ok(Err(told)) => told,
+                Ok(Err(reported)) => reported,
                 Err(_) => e,
             };
             return Err(part_kept(e));
@@ -133,7 +133,7 @@ fn begin(
 type Answer = Result<(), Error>;
 
 fn listen(mut frames: FileFrameReader<Input>) -> Result<Receiver<Answer>, Error> {
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     let started = std::thread::Builder::new().spawn(move || {
         let answer = match frames.frame() {
             Ok(FileFrame::Done) => Ok(()),
@@ -144,7 +144,7 @@ fn listen(mut frames: FileFrameReader<Input>) -> Result<Receiver<Answer>, Error>
         let _ = tell.send(answer);
     });
     started.map_err(|e| Error::no_thread(&e))?;
-    Ok(told)
+    Ok(reported)
 }
 
 /// Sends the rest of the file; stops when an answer comes before its end.
@@ -164,8 +164,8 @@ fn send(
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
         let left = file.size().saturating_sub(done.held + done.moved);
-        let most = usize::try_from(left).map_or(CHUNK, |n| n.min(CHUNK));
-        let n = read_some(file, buffer.get_mut(..most).unwrap_or_default(), what)?;
+        let max = usize::try_from(left).map_or(CHUNK, |n| n.min(CHUNK));
+        let n = read_some(file, buffer.get_mut(..max).unwrap_or_default(), what)?;
         let bytes = buffer.get(..n).unwrap_or_default();
         if n == 0 {
             break;

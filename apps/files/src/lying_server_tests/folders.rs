@@ -102,8 +102,9 @@ fn file_that_a_server_cannot_read_is_left_out() {
             _ => Say(file(b"abc")),
         });
         let lines = Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
-        let told = Arc::clone(&lines);
-        let control = control().naming_left_out(move |line| told.lock().unwrap().push(line.into()));
+        let named = Arc::clone(&lines);
+        let control =
+            control().naming_left_out(move |line| named.lock().unwrap().push(line.into()));
         let target = |_| Ok(open(here.path()));
         let done = get_tree(&server, &CleanPath::root(), target, &control).unwrap();
         assert_eq!((done.files, done.skipped), (2, 1));

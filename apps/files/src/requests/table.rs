@@ -203,7 +203,7 @@ impl RequestTable {
         }
         waiting.sort_unstable();
         let ending = self.entries.values().filter(|e| e.ending).count();
-        let most = waiting.len().min(MAX_ENDING);
+        let max = waiting.len().min(MAX_ENDING);
         for (_, _, _, id) in &waiting {
             let Some(e) = self.entries.get(id) else { continue };
             let Some(scope) = self.busy.full(&e.source, &self.running) else {
@@ -216,7 +216,7 @@ impl RequestTable {
                     && !e.ending
                     && (ending == 0 || self.is_idle(now, e))
             };
-            if ending < most
+            if ending < max
                 && let Some(victim) = self.victim(now, scope, &e.source, &self.busy, runs)
             {
                 if let Some(e) = self.entries.get_mut(&victim) {

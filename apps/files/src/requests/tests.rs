@@ -183,7 +183,7 @@ fn threads_are_bounded_and_every_request_is_answered() {
     let requests = Requests::new(limits, few, Duration::from_secs(3600));
     let (open, gate) = mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));
-    let (tell, told) = mpsc::channel();
+    let (tell, results) = mpsc::channel();
     for n in 0..64 {
         let slot = requests.admit(source("192.0.2.1", n)).unwrap();
         let gate = Arc::clone(&gate);
@@ -197,7 +197,7 @@ fn threads_are_bounded_and_every_request_is_answered() {
     assert!(requests.threads() <= 4);
     assert!(requests.admit(source("192.0.2.1", 65)).is_err(), "no request is idle yet");
     drop(open);
-    assert_eq!((0..64).filter(|_| told.recv().unwrap()).count(), 64);
+    assert_eq!((0..64).filter(|_| results.recv().unwrap()).count(), 64);
     assert!(requests.threads() <= 4);
     while !requests.is_empty() {
         std::thread::yield_now();
@@ -210,7 +210,7 @@ fn evicted_waiting_request_is_answered() {
     let two = RequestLimits { key: 2, network: 2, all: 2 };
     let requests = Requests::new(two, RequestLimits { key: 1, network: 1, all: 1 }, Duration::ZERO);
     let (open, gate) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
+    let (tell, results) = mpsc::channel();
     let first = requests.admit(source("192.0.2.1", 1)).unwrap();
     let view = first.view();
     requests.run(first, move |_slot| {
@@ -222,7 +222,7 @@ fn evicted_waiting_request_is_answered() {
     let newcomers: Vec<_> =
         (2..4).filter_map(|n| requests.admit(listed("198.51.100.1", n)).ok()).collect();
     assert_eq!(newcomers.len(), 2);
-    assert_eq!(told.recv().unwrap(), Some(ErrorKind::Busy));
+    assert_eq!(results.recv().unwrap(), Some(ErrorKind::Busy));
     assert_eq!(view.given_up().map(|e| e.kind), Some(ErrorKind::Busy));
     drop(open);
     drop(newcomers);

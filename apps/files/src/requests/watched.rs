@@ -42,8 +42,8 @@ impl<S> Watched<S> {
 
 impl Read for Watched<Box<dyn Read + Send>> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let most = to.len().min(self.cap.piece());
-        let n = self.seen(|input| input.read(to.get_mut(..most).unwrap_or_default()))?;
+        let max = to.len().min(self.cap.piece());
+        let n = self.seen(|input| input.read(to.get_mut(..max).unwrap_or_default()))?;
         self.cap.pass(n, || self.check())?;
         Ok(n)
     }

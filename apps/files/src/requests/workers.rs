@@ -17,14 +17,14 @@ struct WorkersState {
 }
 
 pub(super) struct Workers {
-    most: usize,
+    max: usize,
     state: Mutex<WorkersState>,
     more: Condvar,
 }
 
 impl Workers {
-    pub fn new(most: usize) -> Arc<Workers> {
-        Arc::new(Workers { most, state: Mutex::default(), more: Condvar::new() })
+    pub fn new(max: usize) -> Arc<Workers> {
+        Arc::new(Workers { max, state: Mutex::default(), more: Condvar::new() })
     }
 
     /// Queues the job; returns it if the system has no thread for it.
@@ -35,7 +35,7 @@ impl Workers {
             self.more.notify_one();
             return None;
         }
-        if state.threads >= self.most {
+        if state.threads >= self.max {
             // A running thread is about to become free.
             return None;
         }

@@ -41,7 +41,7 @@ pub struct RrtpServer {
     endpoint: Endpoint,
     service: Arc<Service>,
     label: String,
-    ours: PublicKey,
+    own_key: PublicKey,
     learned: Option<Arc<LearnedPaths>>,
 }
 
@@ -59,7 +59,7 @@ impl RrtpServer {
         permit: Permit,
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<RrtpServer, Error> {
-        let ours = *identity.public();
+        let own_key = *identity.public();
         let label = config.protocol.label().to_string();
         let clients = clients(&service.permits());
         let config = probe::answering(super::for_files(config)?)
@@ -70,16 +70,16 @@ impl RrtpServer {
             .accepting_early_data(true)
             .driven_by(Driver::Thread);
         options.permit = permit;
-        let told = Arc::clone(&service);
+        let reporter = Arc::clone(&service);
         options.filter = RefusalLog::filter(move |from, key, reason| {
             let line = format!("{reason}: {}", key::text(key));
             let e = Error::new(ErrorKind::Refused, line);
-            told.tell(&AnsweredRequest::refused(&from.to_string(), e));
+            reporter.tell(&AnsweredRequest::refused(&from.to_string(), e));
         });
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(ErrorKind::Local, format!("--listen: {e}")))?;
-        Ok(RrtpServer { endpoint, service, label, ours, learned: None })
+        Ok(RrtpServer { endpoint, service, label, own_key, learned: None })
     }
 
     /// Stores measurements of the paths to clients, and uses them as hints for later connections.
@@ -100,7 +100,8 @@ impl RrtpServer {
 
     /// Serves until ended: this thread accepts and reads requests, others answer them.
     pub fn run(self) {
-        let front = Rc::new(AcceptorState::new(self.service, self.label, self.ours, self.learned));
+        let front =
+            Rc::new(AcceptorState::new(self.service, self.label, self.own_key, self.learned));
         let mut tasks = FuturesUnordered::new();
         loop {
             let over = block_on_for(
@@ -131,7 +132,7 @@ impl RrtpServer {
 struct AcceptorState {
     service: Arc<Service>,
     label: String,
-    ours: PublicKey,
+    own_key: PublicKey,
     learned: Option<Arc<LearnedPaths>>,
     spawned: RefCell<Vec<LocalBoxFuture<'static, ()>>>,
     /// Connections whose deliveries are measured.
@@ -156,13 +157,13 @@ impl AcceptorState {
     fn new(
         service: Arc<Service>,
         label: String,
-        ours: PublicKey,
+        own_key: PublicKey,
         learned: Option<Arc<LearnedPaths>>,
     ) -> AcceptorState {
         let spawned = RefCell::default();
         let measured = RefCell::default();
         let probes = ProbeGate::default();
-        AcceptorState { service, label, ours, learned, spawned, measured, probes }
+        AcceptorState { service, label, own_key, learned, spawned, measured, probes }
     }
 
     fn tick(&self) {
@@ -252,7 +253,7 @@ async fn requested(
     };
     let service = Arc::clone(&front.service);
     let label = front.label.clone();
-    let ours = front.ours;
+    let own_key = front.own_key;
     let is_early = receive.is_early();
     front.service.requests().run(slot, move |slot| {
         let slot = match slot {
@@ -260,7 +261,7 @@ async fn requested(
             Err(e) => return refuse(&service, &caller, send, e),
         };
         let view = slot.view();
-        let stream = stream((send, receive), Until::GivenUp(view.clone()), None, ours);
+        let stream = stream((send, receive), Until::GivenUp(view.clone()), None, own_key);
         let from = caller.shown();
         let asked = Caller { key: caller.key, from, source, slot: view, is_early };
         let link = Remote { connection: caller.connection, label };

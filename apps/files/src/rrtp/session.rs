@@ -301,14 +301,15 @@ fn attempt(
     busy: &str,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
-    let ours = *identity.public();
+    let own_key = *identity.public();
     let config = super::for_files(ConnectionConfig { keep_alive: ASK, ..how.config.clone() })?;
     // The calling thread blocks, and it may belong to an async runtime.
     let options = Options::client(static_key(identity)?, config.clone())
         .tapped(how.tap.clone())
         .with_token_store(Box::new(how.tokens.clone()))
         .driven_by(Driver::Thread);
-    let endpoint = Endpoint::to_any(addresses, options).map_err(|e| transport_error(e, &ours))?;
+    let endpoint =
+        Endpoint::to_any(addresses, options).map_err(|e| transport_error(e, &own_key))?;
     let server_key = match how.expect {
         Expect::Key(key) => ServerKey::Is(key),
         Expect::Anybody => ServerKey::Any,
@@ -326,7 +327,7 @@ fn attempt(
     let until = Until::Stopped(how.stop);
     let dialling = endpoint.connect_any(addresses, options, sleep_until);
     let dialled =
-        wait_and_look(&until, None, look, dialling)?.map_err(|e| transport_error(e, &ours))?;
+        wait_and_look(&until, None, look, dialling)?.map_err(|e| transport_error(e, &own_key))?;
     let address = dialled.address;
     let connection = dialled.value;
     let tokens = how.tokens.clone();
@@ -362,19 +363,19 @@ impl RrtpSession {
     fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> FileStream {
         let until = Until::Stopped(self.how.stop);
         let silence = Silence::new(self.how.silence);
-        let ours = *self.identity.public();
-        current.signals.observe(stream(halves, until, Some(silence), ours))
+        let own_key = *self.identity.public();
+        current.signals.observe(stream(halves, until, Some(silence), own_key))
     }
 }
 
 impl Session for RrtpSession {
     fn open(&self) -> Result<FileStream, Error> {
         let current = self.current()?;
-        let ours = *self.identity.public();
+        let own_key = *self.identity.public();
         let until = Until::Stopped(self.how.stop);
         let silence = Silence::new(self.how.silence);
         let halves = wait(&until, Some(&silence), current.connection.open_bi())?
-            .map_err(|e| transport_error(e, &ours))?;
+            .map_err(|e| transport_error(e, &own_key))?;
         Ok(self.watched(&current, halves))
     }
     fn ask(&self, request: &[u8]) -> Result<FileStream, Error> {

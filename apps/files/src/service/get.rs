@@ -46,8 +46,8 @@ pub(super) fn answer(
     let mut buffer = vec![0; room];
     let mut at = start;
     loop {
-        let most = usize::try_from(size - at).map_or(room, |n| n.min(room));
-        let n = read_some(&mut file, buffer.get_mut(..most).unwrap_or_default(), &what)?;
+        let max = usize::try_from(size - at).map_or(room, |n| n.min(room));
+        let n = read_some(&mut file, buffer.get_mut(..max).unwrap_or_default(), &what)?;
         let bytes = buffer.get(..n).unwrap_or_default();
         if n == 0 {
             break;

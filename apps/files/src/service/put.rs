@@ -138,8 +138,8 @@ pub(super) fn answer(
         let line = "the root is a folder: add the file's name to the address";
         return Err(Error::new(ErrorKind::WrongType, line));
     };
-    if let Some(most) = service.permits().max_size.filter(|most| size > *most) {
-        let line = format!("{}: the server takes files of at most {most} bytes", named(path));
+    if let Some(max) = service.permits().max_size.filter(|max| size > *max) {
+        let line = format!("{}: the server takes files of at most {max} bytes", named(path));
         return Err(Error::new(ErrorKind::TooLarge, line));
     }
     let dir = service.root.open_dir(folder.relative()).map_err(|e| {
@@ -157,8 +157,8 @@ pub(super) fn answer(
     let running = service.uploads.begin(path, caller.key)?;
     let mut waiting = WaitSender::new();
     let asker = (&caller.source, &caller.slot);
-    let mut hash = |file: &mut _, most: u64, what: &str| {
-        service.hashing.beginning(file, most, what, asker, &mut || waiting.tell(&mut *output))
+    let mut hash = |file: &mut _, max: u64, what: &str| {
+        service.hashing.beginning(file, max, what, asker, &mut || waiting.tell(&mut *output))
     };
     let mut found = if taken { None } else { place.partial(&mut hash).map_err(at)? };
     if found.is_none() && there.is_some() {
@@ -232,20 +232,20 @@ fn compare(
     if start == 0 && size > UNASKED {
         return Err(place.exists());
     }
-    let mut came = start;
+    let mut received = start;
     let mut hasher = Hasher::new();
     let hash = loop {
         match frames.frame()? {
-            FileFrame::Data(bytes) if came + bytes.len() as u64 <= size => {
+            FileFrame::Data(bytes) if received + bytes.len() as u64 <= size => {
                 hasher.update(bytes);
-                came += bytes.len() as u64;
+                received += bytes.len() as u64;
             }
             FileFrame::End(hash) => break hash,
             _ => return Err(Error::protocol("an unexpected frame in an upload")),
         }
     };
     event.over = true;
-    if came != size || (start == 0 && hasher.finalize() != blake3::Hash::from_bytes(hash)) {
+    if received != size || (start == 0 && hasher.finalize() != blake3::Hash::from_bytes(hash)) {
         return Err(Error::protocol("an upload that ends in another file"));
     }
     if hash != held.hash {

@@ -10,13 +10,13 @@ pub(super) const NAME_BYTES: u64 = 1000;
 pub(super) struct Quota(Mutex<QuotaUse>);
 
 struct QuotaUse {
-    most: Option<u64>,
+    max: Option<u64>,
     used: u64,
 }
 
 impl Quota {
-    pub fn new(most: Option<u64>) -> Quota {
-        Quota(Mutex::new(QuotaUse { most, used: 0 }))
+    pub fn new(max: Option<u64>) -> Quota {
+        Quota(Mutex::new(QuotaUse { max, used: 0 }))
     }
 
     fn lock(&self) -> MutexGuard<'_, QuotaUse> {
@@ -24,8 +24,8 @@ impl Quota {
     }
 
     /// Replaces the limit. Without one so far, uploads were not counted: measure the folder afterwards.
-    pub fn limit(&self, most: Option<u64>) {
-        self.lock().most = most;
+    pub fn limit(&self, max: Option<u64>) {
+        self.lock().max = max;
     }
 
     /// Bytes counted now.
@@ -46,8 +46,8 @@ impl Quota {
     /// It exceeds the quota.
     pub fn check(&self, bytes: u64) -> Result<(), Error> {
         let counted = self.lock();
-        match counted.most {
-            Some(most) if counted.used.saturating_add(bytes) > most => Err(full()),
+        match counted.max {
+            Some(max) if counted.used.saturating_add(bytes) > max => Err(full()),
             _ => Ok(()),
         }
     }
@@ -59,8 +59,8 @@ impl Quota {
     pub fn take(&self, bytes: u64) -> Result<(), Error> {
         let mut counted = self.lock();
         let after = counted.used.saturating_add(bytes);
-        match counted.most {
-            Some(most) if after > most => return Err(full()),
+        match counted.max {
+            Some(max) if after > max => return Err(full()),
             Some(_) => counted.used = after,
             None => {}
         }
