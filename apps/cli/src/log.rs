@@ -93,9 +93,9 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn take(&mut self, now: Instant, (most, rate): (f64, f64)) -> bool {
+    fn take(&mut self, now: Instant, (max, rate): (f64, f64)) -> bool {
         let gone = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + gone * rate).min(most);
+        self.left = (self.left + gone * rate).min(max);
         self.at = now;
         let may = self.left >= 1.0;
         self.left -= f64::from(u8::from(may));

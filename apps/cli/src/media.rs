@@ -336,13 +336,13 @@ fn send(a: &Send) -> Result<(), Failure> {
     catch_signals();
     let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
     let encoder = EncoderRates {
-        least: a.min_rate.unwrap_or(Rate::from_bps(300_000)),
-        most: a.max_rate.unwrap_or(match all {
+        min: a.min_rate.unwrap_or(Rate::from_bps(300_000)),
+        max: a.max_rate.unwrap_or(match all {
             0 => Rate::from_bps(8_000_000),
             all => Rate::from_bps(all.max(300_000)),
         }),
     };
-    if encoder.least > encoder.most || encoder.least.as_bps() == 0 {
+    if encoder.min > encoder.max || encoder.min.as_bps() == 0 {
         return Err(input("--min-rate: it is above 0, and not above --max-rate"));
     }
     let protocol = over_sockets(&a.transport.protocol);
@@ -369,7 +369,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         encoder,
         link: a.transport.hints.rate,
         layers: match &layers[..] {
-            [] => vec![encoder.most],
+            [] => vec![encoder.max],
             layers => layers.iter().map(|layer| layer.rate).collect(),
         },
         on_rate: Box::new(move |rate| {

@@ -233,7 +233,7 @@ pub fn serve(a: &ServeArgs) -> Result<(), Failure> {
     // With another --protocol than rrtp, clients cannot choose; otherwise they may.
     let permit = match a.permit_rate_driven {
         _ if a.transport.protocol != "rrtp" => Permit::Own,
-        Some(most) => Permit::Any(most),
+        Some(max) => Permit::Any(max),
         None => Permit::Listed,
     };
     let kept = Arc::clone(&service);

@@ -114,8 +114,8 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
         Some(link) => Some(relay::links(["--link", "--link-back"], link, None)?),
         None => None,
     };
-    let ours = links.as_ref().map(|(there, back)| [there, back]);
-    let page = SpeedPage::open(a, &protocol, &link, ours)?;
+    let directions = links.as_ref().map(|(there, back)| [there, back]);
+    let page = SpeedPage::open(a, &protocol, &link, directions)?;
     let recording = a.record.start("speed", protocol.label(), link)?;
     let done = measure(a, listen, protocol, recording.recorder(), links, page.as_ref());
     let done = recording.finish(done);

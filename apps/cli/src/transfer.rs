@@ -405,9 +405,9 @@ fn going(
     folder: bool,
 ) -> (TransferControl, Arc<TransferProgress>) {
     let progress = Arc::new(TransferProgress::new(what, folder));
-    let told = Arc::clone(&progress);
+    let reported = Arc::clone(&progress);
     let naming = Arc::clone(&progress);
-    let control = TransferControl::new(&STOP, options.hints.limit, move |step| told.tell(step));
+    let control = TransferControl::new(&STOP, options.hints.limit, move |step| reported.tell(step));
     (control.naming_left_out(move |line| naming.leave_out(line)), progress)
 }
 

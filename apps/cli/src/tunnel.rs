@@ -378,7 +378,7 @@ fn serve(a: &TunnelServeArgs) -> Result<(), Failure> {
     let name = key::text(identity.public());
     let permit = match a.permit_rate_driven {
         _ if a.transport.protocol != "rrtp" => Permit::Own,
-        Some(most) => Permit::Any(most),
+        Some(max) => Permit::Any(max),
         None => Permit::Listed,
     };
     let learned = learned(a.learn, &a.transport.hints)?.map(Arc::new);

@@ -238,9 +238,9 @@ impl LinkObserver {
     pub fn look(&self) -> RelaySnapshot {
         let [forward, reverse] = &self.ways;
         let at = self.clock.now();
-        let most = [forward.most(), reverse.most()];
+        let max = [forward.take_max_waiting(), reverse.take_max_waiting()];
         let (stats, waiting) = self.counters();
-        RelaySnapshot { at, stats, waiting, most }
+        RelaySnapshot { at, stats, waiting, max }
     }
 
     /// Counters in the relay's format, and the packets in the queues: forward, reverse.

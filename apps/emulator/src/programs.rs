@@ -116,7 +116,7 @@ impl Programs {
 impl Drop for Programs {
     fn drop(&mut self) {
         let begun = Instant::now();
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         let mut rounds_without_any = 0;
         // A single scan of all processes can miss one whose parent ends meanwhile.
         while rounds_without_any < 2 && begun.elapsed() < PATIENCE + KILLING {
@@ -125,7 +125,7 @@ impl Drop for Programs {
             for program in alive {
                 if begun.elapsed() >= PATIENCE {
                     signal(&program, Signal::KILL);
-                } else if told.insert(program.id) {
+                } else if reported.insert(program.id) {
                     signal(&program, Signal::TERM);
                 }
             }

@@ -44,13 +44,14 @@ pub(crate) struct WayShared {
 struct WayCounts {
     stats: WayStats,
     late: LatenessLog,
-    /// The most packets that waited since the last call of [`WayShared::most`].
-    most: usize,
+    /// The most packets that waited since the last call of [`WayShared::take_max_waiting`].
+    max_waiting: usize,
 }
 
 impl WayShared {
     pub fn new() -> std::io::Result<WayShared> {
-        let counts = WayCounts { stats: WayStats::default(), late: LatenessLog::new(), most: 0 };
+        let counts =
+            WayCounts { stats: WayStats::default(), late: LatenessLog::new(), max_waiting: 0 };
         Ok(WayShared {
             stop: AtomicBool::new(false),
             waker: Waker::new()?,
@@ -74,10 +75,10 @@ impl WayShared {
     }
 
     /// The most packets that waited since the last call.
-    pub fn most(&self) -> usize {
+    pub fn take_max_waiting(&self) -> usize {
         let mut counts = self.lock();
         let waiting = counts.stats.waiting;
-        std::mem::replace(&mut counts.most, waiting)
+        std::mem::replace(&mut counts.max_waiting, waiting)
     }
 
     /// Ignores poisoning: the counters stay usable after a panic of another thread.
@@ -236,9 +237,9 @@ impl WayThread {
         joiner.flush(&mut write);
         counts.stats.refused += refused;
         counts.stats.packets = self.direction.stats;
-        let (waiting, most) = self.direction.waiting(until);
+        let (waiting, max) = self.direction.waiting(until);
         counts.stats.waiting = waiting;
-        counts.most = counts.most.max(most);
+        counts.max_waiting = counts.max_waiting.max(max);
     }
 
     fn wait(&self) {

@@ -18,12 +18,12 @@ pub fn run(bytes: &[u8]) {
 fn listen(mut bytes: &[u8]) {
     let mut receiver = GroupReceiver::new(Duration::from_millis(100), Duration::from_millis(100));
     let mut now = Time::ZERO;
-    let mut came = 0;
+    let mut received = 0;
     let mut out = 0;
     while let [length, pause, rest @ ..] = bytes {
         let (packet, rest) = rest.split_at(rest.len().min((*length).into()));
         bytes = rest;
-        came += packet.len();
+        received += packet.len();
         now += Duration::from_millis((*pause).into());
         let from = IpAddr::from([10, 0, 0, u8::from(*pause == 255)]);
         receiver.on_packet(now, from, &mut packet.to_vec());
@@ -36,5 +36,5 @@ fn listen(mut bytes: &[u8]) {
     while let Some((_, datagram)) = receiver.release(now + Duration::from_secs(60)) {
         out += datagram.len();
     }
-    assert!(out <= came);
+    assert!(out <= received);
 }

@@ -36,14 +36,14 @@ fn exchange(mut bytes: &[u8]) {
     let mut receiver = LayerStatistics::new(2, delay);
     let mut sender = Layered::new(&[1e6, 1e6], delay);
     let mut now = Time::ZERO;
-    let mut came = 0;
+    let mut received = 0;
     let mut out = 0;
     // Repeats would be too late, and packets are lost: the sender adds redundancy.
     let path = PathMeasurements { srtt: delay + delay, min_rtt: delay + delay, loss: 0.1 };
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(rest.len().min((*length).into()));
         bytes = rest;
-        came += message.len();
+        received += message.len();
         receiver.on_message(now, &mut message.to_vec());
         sender.on_datagram(now, message.len() % 2, message, 100);
         sender.on_message(&mut message.to_vec());
@@ -58,5 +58,5 @@ fn exchange(mut bytes: &[u8]) {
     while let Some((_, datagram)) = receiver.release(now + Duration::from_secs(60)) {
         out += datagram.len();
     }
-    assert!(out <= came && receiver.due().is_never());
+    assert!(out <= received && receiver.due().is_never());
 }

@@ -40,8 +40,8 @@ struct Pieces(Cursor<Vec<u8>>, usize);
 
 impl Read for Pieces {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let most = to.len().min(self.1);
-        self.0.read(to.get_mut(..most).unwrap_or_default())
+        let max = to.len().min(self.1);
+        self.0.read(to.get_mut(..max).unwrap_or_default())
     }
 }
 

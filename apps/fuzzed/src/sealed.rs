@@ -59,8 +59,8 @@ struct Tried {
     peer: HostilePeer,
     peer_at: SocketAddr,
     is_closed: bool,
-    ours: Vec<u64>,
-    theirs: Vec<u64>,
+    own_streams: Vec<u64>,
+    peer_streams: Vec<u64>,
 }
 
 impl Tried {
@@ -87,9 +87,9 @@ impl Tried {
             seed: [5; 32],
         };
         let connection = Connection::new(now, beginning);
-        let ours = Vec::new();
-        let theirs = Vec::new();
-        Tried { now, connection, peer, peer_at, is_closed: false, ours, theirs }
+        let own_streams = Vec::new();
+        let peer_streams = Vec::new();
+        Tried { now, connection, peer, peer_at, is_closed: false, own_streams, peer_streams }
     }
 
     /// Processes everything that needs no time.
@@ -114,7 +114,7 @@ impl Tried {
             self.is_closed = matches!(event, ConnectionEvent::Closed(_));
         }
         while let Some(id) = self.connection.accept() {
-            self.theirs.push(id);
+            self.peer_streams.push(id);
         }
         let held = self.connection.memory();
         assert!(held <= MAX_HELD, "{held} bytes held");
@@ -130,7 +130,7 @@ impl Tried {
 
     /// A stream of either end, selected by a number.
     fn stream(&self, n: u8) -> Option<u64> {
-        let all: Vec<u64> = self.ours.iter().chain(&self.theirs).copied().collect();
+        let all: Vec<u64> = self.own_streams.iter().chain(&self.peer_streams).copied().collect();
         all.get(usize::from(n) % all.len().max(1)).copied()
     }
 
@@ -139,7 +139,7 @@ impl Tried {
         let size = usize::from(arg) * 256;
         let now = self.now;
         match what % 8 {
-            0 => self.ours.extend(self.connection.open(arg & 1 == 1)),
+            0 => self.own_streams.extend(self.connection.open(arg & 1 == 1)),
             1 => {
                 if let Some(id) = self.stream(arg) {
                     let _ = self.connection.write(id, &vec![arg; 70_000]);
@@ -157,11 +157,11 @@ impl Tried {
             4 => _ = self.stream(arg).map(|id| self.connection.reset(id, 300)),
             5 => _ = self.stream(arg).map(|id| self.connection.stop(id, 301)),
             6 => {
-                let most = self.connection.max_message_len();
+                let max = self.connection.max_message_len();
                 let message = vec![arg; size.min(1500)];
                 let sent = self.connection.send_message(now, &message, Duration::from_secs(1));
-                assert!(message.len() <= most || sent != Ok(()), "too long, and taken");
-                assert!(message.len() > most || !matches!(sent, Err(MessageError::TooLong { .. })));
+                assert!(message.len() <= max || sent != Ok(()), "too long, and taken");
+                assert!(message.len() > max || !matches!(sent, Err(MessageError::TooLong { .. })));
                 while self.connection.receive_message().is_some() {}
             }
             _ => _ = self.connection.learned(),
@@ -172,10 +172,10 @@ impl Tried {
     /// Both ends transfer, and the peer reports correctly.
     fn transfer(&mut self) {
         for one_way in [false, true] {
-            self.ours.extend(self.connection.open(one_way));
+            self.own_streams.extend(self.connection.open(one_way));
         }
         for _ in 0..6 {
-            for id in self.ours.clone() {
+            for id in self.own_streams.clone() {
                 let _ = self.connection.write(id, &[7; 5000]);
             }
             self.settle();

@@ -64,10 +64,14 @@ pub fn run(bytes: &[u8]) {
 fn packets(bytes: &[u8]) {
     if let Some(packet) = IpPacket::read(bytes) {
         assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());
-        if let Some(told) = too_big::answer(&packet, bytes, 1280, packet.destination) {
-            let answer = IpPacket::read(&told).expect("an answer is a packet");
-            assert!(answer.is_error && answer.destination == packet.source && told.len() <= 1280);
-            assert_eq!(too_big::answer(&answer, &told, 1280, answer.destination), None);
+        if let Some(error_packet) = too_big::answer(&packet, bytes, 1280, packet.destination) {
+            let answer = IpPacket::read(&error_packet).expect("an answer is a packet");
+            assert!(
+                answer.is_error
+                    && answer.destination == packet.source
+                    && error_packet.len() <= 1280
+            );
+            assert_eq!(too_big::answer(&answer, &error_packet, 1280, answer.destination), None);
         }
     }
     let now = Instant::now();

@@ -7,8 +7,8 @@ use std::path::Path;
 
 /// Number of mutations for each target. Targets that open connections or files are slower.
 fn count(target: &str) -> u64 {
-    let told = std::env::var("NARROWS_INPUTS").ok().and_then(|n| n.parse().ok());
-    told.unwrap_or(match target {
+    let given = std::env::var("NARROWS_INPUTS").ok().and_then(|n| n.parse().ok());
+    given.unwrap_or(match target {
         "tcp" => 60,
         "scenario" | "controllers" => 100,
         "service" | "client" | "endpoint" | "sealed" | "specs" => 400,

@@ -71,19 +71,19 @@ fn fixed_point_decides_as_floating_point() {
             // A path of `path` packets; further packets wait in its queue.
             let path = 5.0 + 400.0 * key.draw(1).powi(2);
             let base_us = 1000.0 + 1e5 * key.draw(2);
-            let mut least = u32::MAX;
+            let mut min = u32::MAX;
             let mut stages = BTreeSet::new();
             for n in 0..5000_u64 {
                 let noise = 1.0 + 0.02 * key.draw(10 + 2 * n);
                 let window = controller.send_limits().cwnd;
                 let rtt_us = (base_us * noise * (window / path).max(1.0)) as u32;
-                least = least.min(rtt_us);
+                min = min.min(rtt_us);
                 let product = (window * (0.7 + 0.6 * key.draw(11 + 2 * n))) as u32;
                 let may_rise = n % 7 != 3;
                 let delivers = n % 11 != 5;
                 let micros = |us: u32| Duration::from_nanos(u64::from(us) * 1000);
-                controller.on_ack(&ack(micros(rtt_us), micros(least), product, may_rise, delivers));
-                step.tell(rtt_us, least, product, may_rise, delivers);
+                controller.on_ack(&ack(micros(rtt_us), micros(min), product, may_rise, delivers));
+                step.tell(rtt_us, min, product, may_rise, delivers);
                 stages.insert(step.bytes[STAGE]);
                 program.run(&mut step.bytes).unwrap();
                 let windows = (step.window(), controller.send_limits().cwnd);

@@ -168,13 +168,13 @@ impl Tap for EndpointTap {
         if let Some(stats) = stats
             && news.closed.len() < MAX_NEWS
         {
-            news.closed.insert(key, ConnectionEnd { why: told(why), last: figures(stats) });
+            news.closed.insert(key, ConnectionEnd { why: end_text(why), last: figures(stats) });
         }
     }
 }
 
 /// The reason of an end, without text from the peer.
-fn told(why: &Closed) -> String {
+fn end_text(why: &Closed) -> String {
     match why {
         Closed::Locally => "This end closed it.".into(),
         Closed::ByPeer { code, .. } => format!("The peer closed it, with code {code}."),
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn a_peers_words_are_not_shown() {
         let by_peer = Closed::ByPeer { code: 7, reason: "<script>secret".into() };
-        assert_eq!(told(&by_peer), "The peer closed it, with code 7.");
+        assert_eq!(end_text(&by_peer), "The peer closed it, with code 7.");
         let panicked =
             Closed::Panicked { controller: "x\u{1b}[2J".into(), message: "secret".into() };
-        let text = told(&panicked);
+        let text = end_text(&panicked);
         assert!(!text.contains('\u{1b}') && !text.contains("secret"), "{text}");
-        assert_eq!(told(&Closed::WrongKey { found: [7; 32] }), "It was not completed.");
+        assert_eq!(end_text(&Closed::WrongKey { found: [7; 32] }), "It was not completed.");
     }
 }

@@ -150,7 +150,7 @@ impl LinkLive {
                         now_stats,
                         before_stats,
                         at(&now.waiting),
-                        at(&now.most),
+                        at(&now.max),
                         rate,
                         seconds,
                     ),
@@ -180,7 +180,7 @@ pub(crate) fn link_row(
     now: &DirectionStats,
     before: &DirectionStats,
     waiting: usize,
-    most: usize,
+    max: usize,
     capacity_bps: f64,
     seconds: f64,
 ) -> [f32; 9] {
@@ -189,7 +189,7 @@ pub(crate) fn link_row(
     let waited = (now.waited_s - before.waited_s) / served as f64;
     let row = [
         waiting as f64,
-        most as f64,
+        max as f64,
         capacity_bps,
         rate(now.delivered_bytes, before.delivered_bytes),
         rate(now.offered_bytes, before.offered_bytes),

@@ -125,11 +125,11 @@ mod tests {
     #[test]
     fn lasting_state_is_reported_at_start_and_every_5_s() {
         let mut counts = EventCounts::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for now in (0..12_000_000).step_by(100_000) {
-            told.extend(counts.count("late", now, 1).map(|(n, goes_on)| (now, n, goes_on)));
+            reported.extend(counts.count("late", now, 1).map(|(n, goes_on)| (now, n, goes_on)));
         }
-        assert_eq!(told, [(0, 1, false), (5_000_000, 50, true), (10_000_000, 50, true)]);
+        assert_eq!(reported, [(0, 1, false), (5_000_000, 50, true), (10_000_000, 50, true)]);
         assert_eq!(counts.count("late", 13_000_000, 0), None);
         // The events had stopped: earlier ones are not included.
         assert_eq!(counts.count("late", 14_000_000, 2), Some((2, false)));

@@ -68,11 +68,11 @@ fn drop_appears_in_queue_flow_events_and_sequence() {
     assert_eq!(dropped, sum("main.0", "queue_drops") + sum("main.1", "queue_drops"));
     assert!(sum("main.0", "pacing_bps") == 0.0 && sum("main.0", "w_max") > 0.0, "cubic's own");
     let events = frame["events"].as_array().unwrap();
-    let told = events.iter().filter(|e| e["mark"] == "slower").any(|e| {
+    let found = events.iter().filter(|e| e["mark"] == "slower").any(|e| {
         e["why"][0].as_str().unwrap().starts_with("The queue dropped")
             && e["title"].as_str().unwrap().starts_with("cwnd")
     });
-    assert!(told, "{events:?}");
+    assert!(found, "{events:?}");
     let points: Vec<u64> =
         (frame["packets"]["p"].as_array().unwrap().iter()).map(|v| v.as_u64().unwrap()).collect();
     let kinds: Vec<u64> = points.chunks(3).map(|p| p[2]).collect();

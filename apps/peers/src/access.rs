@@ -150,21 +150,21 @@ impl KnownServers {
 
     /// Appends with one write, so that two processes that add servers at the same time do not disturb each other.
     fn add(&self, server: &str, found: &PublicKey) -> Result<(), Error> {
-        let told = |e: std::io::Error| Error::file(&self.0.display().to_string(), &e);
-        private_folder(&self.0).map_err(told)?;
+        let file_error = |e: std::io::Error| Error::file(&self.0.display().to_string(), &e);
+        private_folder(&self.0).map_err(file_error)?;
         let before = self.text()?;
         let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
         let line = format!("{gap}{server} {}\n", key::text(found));
         // Links are followed: this folder is the user's configuration, which several machines may share.
         let mut options = private();
-        let mut file = options.append(true).create(true).open(&self.0).map_err(told)?;
+        let mut file = options.append(true).create(true).open(&self.0).map_err(file_error)?;
         #[cfg(unix)]
         {
             // Former versions made it readable for every user.
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
             let _ = file.set_permissions(mode);
         }
-        file.write_all(line.as_bytes()).map_err(told)
+        file.write_all(line.as_bytes()).map_err(file_error)
     }
 
     /// Removes a server's key; false for an unknown server.
@@ -173,13 +173,14 @@ impl KnownServers {
     /// The file cannot be read or written.
     pub fn forget(&self, server: &str) -> Result<bool, Error> {
         let text = self.text()?;
-        let ours = |line: &str| {
+        let is_of_host = |line: &str| {
             line.split('#').next().unwrap_or_default().split_whitespace().next() == Some(server)
         };
-        if !text.lines().any(ours) {
+        if !text.lines().any(is_of_host) {
             return Ok(false);
         }
-        let left: String = text.lines().filter(|l| !ours(l)).flat_map(|l| [l, "\n"]).collect();
+        let left: String =
+            text.lines().filter(|l| !is_of_host(l)).flat_map(|l| [l, "\n"]).collect();
         replace(&self.0, &left).map(|()| true)
     }
 }
@@ -209,8 +210,8 @@ pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
 /// # Errors
 /// The file cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    let told = |e: std::io::Error| Error::file(&path.display().to_string(), &e);
-    private_folder(path).map_err(told)?;
+    let file_error = |e: std::io::Error| Error::file(&path.display().to_string(), &e);
+    private_folder(path).map_err(file_error)?;
     let aside = key::beside(path, std::process::id());
     let write = || {
         // A symbolic link of this name could lead to another user's file: create a new file.
@@ -222,7 +223,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     };
     write().map_err(|e| {
         let _ = std::fs::remove_file(&aside);
-        told(e)
+        file_error(e)
     })
 }
 

@@ -124,9 +124,9 @@ impl Dial {
     }
 
     fn options(&self, config: &ConnectionConfig) -> Result<Options, Error> {
-        let ours = StaticKey::new(*self.peer.identity.private());
-        let ours = ours.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
-        Ok(Options::client(ours, config.clone()).tapped(self.peer.tap.clone()))
+        let own_key = StaticKey::new(*self.peer.identity.private());
+        let own_key = own_key.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
+        Ok(Options::client(own_key, config.clone()).tapped(self.peer.tap.clone()))
     }
 
     /// Connects to the first of the peer's [`addresses`](Dial::addresses) that answers.

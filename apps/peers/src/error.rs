@@ -131,9 +131,9 @@ impl Error {
     pub fn stream(e: io::Error) -> Error {
         let text = e.to_string();
         if let Some(inner) = e.into_inner()
-            && let Ok(ours) = inner.downcast::<Error>()
+            && let Ok(own_error) = inner.downcast::<Error>()
         {
-            return *ours;
+            return *own_error;
         }
         Error::new(ErrorKind::Cut, format!("the connection was cut ({})", plain(&text)))
     }

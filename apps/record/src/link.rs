@@ -19,7 +19,7 @@ pub struct RelayLinks {
     /// Counts of each direction at the last sample.
     last: [DirectionStats; 2],
     /// Most that waited: since the last row, and ever.
-    most: [(usize, usize); 2],
+    max: [(usize, usize); 2],
     late: (f64, f64),
 }
 
@@ -36,7 +36,7 @@ impl RelayLinks {
             rows: [Rows::new(start), Rows::new(start)],
             recorded: Default::default(),
             last: Default::default(),
-            most: Default::default(),
+            max: Default::default(),
             late: (0.0, 0.0),
         }
     }
@@ -50,18 +50,18 @@ impl RelayLinks {
             let (Some(now), Some(recorded)) = (self.last.get(n), self.recorded.get_mut(n)) else {
                 continue;
             };
-            let (Some(most), Some(waiting)) = (self.most.get_mut(n), look.waiting.get(n)) else {
+            let (Some(max), Some(waiting)) = (self.max.get_mut(n), look.waiting.get(n)) else {
                 continue;
             };
-            let seen = look.most.get(n).copied().unwrap_or(0);
-            *most = (most.0.max(seen), most.1.max(seen));
+            let seen = look.max.get(n).copied().unwrap_or(0);
+            *max = (max.0.max(seen), max.1.max(seen));
             let Some(length) = rows.due(at, last) else { continue };
             let before = std::mem::replace(recorded, *now);
             let bits = |of: fn(&DirectionStats) -> u64| {
                 of(now).saturating_sub(of(&before)) as f64 * 8.0 / length
             };
             let count = |of: fn(&DirectionStats) -> u64| of(now).saturating_sub(of(&before)) as f64;
-            let queue_max = std::mem::take(&mut most.0) as f64;
+            let queue_max = std::mem::take(&mut max.0) as f64;
             rows.add(
                 at,
                 [
@@ -95,8 +95,8 @@ impl RelayLinks {
     pub fn outcomes(self, links: &[String]) -> Vec<ProtocolOutcome> {
         let start = self.start;
         let end = self.end;
-        let ways = WAYS.into_iter().zip(self.rows).zip(self.last).zip(self.most).enumerate();
-        ways.map(|(n, (((name, rows), stats), most))| ProtocolOutcome {
+        let ways = WAYS.into_iter().zip(self.rows).zip(self.last).zip(self.max).enumerate();
+        ways.map(|(n, (((name, rows), stats), max))| ProtocolOutcome {
             protocol: name.to_string(),
             group: "main".into(),
             digest: 0,
@@ -106,7 +106,7 @@ impl RelayLinks {
             one_trajectory: false,
             by_seed: Vec::new(),
             status: links.get(n).cloned().unwrap_or_default(),
-            measures: measures(&stats, most.1, end - start),
+            measures: measures(&stats, max.1, end - start),
             per_flow: Vec::new(),
             series: vec![rows.table("link", name, "", end)],
         })
@@ -115,7 +115,7 @@ impl RelayLinks {
 }
 
 /// The measures of a link that exist without its flows, in the list's order.
-fn measures(s: &DirectionStats, most: usize, span: f64) -> Vec<(&'static str, Estimate)> {
+fn measures(s: &DirectionStats, max: usize, span: f64) -> Vec<(&'static str, Estimate)> {
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
     let offered = s.offered_packets as f64;
     let of = |name: &str| match name {
@@ -125,7 +125,7 @@ fn measures(s: &DirectionStats, most: usize, span: f64) -> Vec<(&'static str, Es
         "random_loss_rate" => ratio(s.lost as f64, offered),
         // Little: time waited by all, over time.
         "queue_packets_mean" => ratio(s.waited_s, span),
-        "queue_packets_max" => most as f64,
+        "queue_packets_max" => max as f64,
         "mark_rate" => ratio(s.marked as f64, offered),
         _ => f64::NAN,
     };
@@ -147,8 +147,8 @@ mod tests {
             stats.forward.delivered_bytes = i * 900;
             stats.forward.offered_packets = i;
             stats.forward.lost = i / 10;
-            let most = if i == 54_321 { [77, 0] } else { [1, 0] };
-            let look = RelaySnapshot { at: Time::ZERO, stats, waiting: [1, 0], most };
+            let max = if i == 54_321 { [77, 0] } else { [1, 0] };
+            let look = RelaySnapshot { at: Time::ZERO, stats, waiting: [1, 0], max };
             links.add(5.0 + i as f64 * 0.01, &look, i == 100_000);
         }
         let results = links.outcomes(&["there".into(), "back".into()]);

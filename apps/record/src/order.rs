@@ -11,7 +11,7 @@ const HOLD: Duration = Duration::from_secs(1);
 const MAX_BYTES: usize = 16 << 20;
 
 struct WaitingEvent {
-    came: Instant,
+    arrived_at: Instant,
     bytes: usize,
     event: RecordEvent,
 }
@@ -34,13 +34,13 @@ impl ReorderBuffer {
         let bytes = event.cost();
         self.bytes += bytes;
         self.count += 1;
-        self.waiting.insert((at, self.count), WaitingEvent { came: now, bytes, event });
+        self.waiting.insert((at, self.count), WaitingEvent { arrived_at: now, bytes, event });
     }
 
     /// The earliest event with its time, if it has waited long enough.
     pub fn due(&mut self, now: Instant) -> Option<(u64, RecordEvent)> {
         let first = self.waiting.first_key_value()?.1;
-        if self.bytes <= MAX_BYTES && now.saturating_duration_since(first.came) < HOLD {
+        if self.bytes <= MAX_BYTES && now.saturating_duration_since(first.arrived_at) < HOLD {
             return None;
         }
         self.next()

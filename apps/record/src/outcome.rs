@@ -158,14 +158,14 @@ fn measures(kept: &[&RecordedConnection], span: f64) -> Vec<(&'static str, Estim
         let c = &s.counters;
         loss_events(c.episodes, c.timeouts, c.sent)
     });
-    let least = stats().map(|s| s.min_rtt.as_secs_f64()).filter(|r| *r > 0.0);
+    let min = stats().map(|s| s.min_rtt.as_secs_f64()).filter(|r| *r > 0.0);
     let covs: Vec<f64> = kept.iter().map(|k| k.series.cov()).filter(|c| c.is_finite()).collect();
     // The ratio is meaningful only for an end that sends more than reports.
     let sends = arrived > 0.5 * bytes;
     let of = |name: &str| match name {
         "goodput_bps" => ratio(bytes * 8.0, span),
         "offered_over_delivered" if sends => ratio(sum(|s| s.bytes_sent as f64), arrived),
-        "rtt_s_min" => least.clone().fold(f64::NAN, f64::min),
+        "rtt_s_min" => min.clone().fold(f64::NAN, f64::min),
         "rtt_s_mean" => ratio(sum(|s| s.rtt_sum.as_secs_f64()), sum(|s| s.rtt_samples as f64)),
         "sent_packets" => sent,
         "retransmissions" => sum(|s| s.counters.retransmissions as f64),

@@ -35,7 +35,7 @@ pub struct CaptureFile<W: Write> {
     /// Datagrams that were left out because the file was full.
     pub beyond: u64,
     bytes: u64,
-    most: u64,
+    max: u64,
     packet: Vec<u8>,
     block: BlockWriter,
 }
@@ -49,7 +49,7 @@ impl<W: Write> CaptureFile<W> {
         let written = 0;
         let beyond = 0;
         let bytes = 0;
-        Ok(CaptureFile { sink, written, beyond, bytes, most: MAX_BYTES, packet: Vec::new(), block })
+        Ok(CaptureFile { sink, written, beyond, bytes, max: MAX_BYTES, packet: Vec::new(), block })
     }
 
     /// Adds a datagram, unless the file is full.
@@ -68,7 +68,7 @@ impl<W: Write> CaptureFile<W> {
 
     /// Adds a packet that has its headers, unless the file is full; `at` is in nanoseconds since 1970.
     pub fn add_packet(&mut self, at: u64, packet: &[u8]) -> io::Result<()> {
-        if self.bytes >= self.most {
+        if self.bytes >= self.max {
             self.beyond += 1;
             return Ok(());
         }

@@ -93,7 +93,7 @@ fn an_ipv6_capture_is_right_too() {
 #[test]
 fn full_file_counts_omitted_packets() {
     let mut packets = CaptureFile::new(Vec::new(), "client").unwrap();
-    packets.most = 3000;
+    packets.max = 3000;
     let from = "127.0.0.1:1".parse().unwrap();
     let to = "127.0.0.1:2".parse().unwrap();
     for _ in 0..10 {

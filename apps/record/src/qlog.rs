@@ -60,7 +60,7 @@ pub struct QlogFile<W: Write> {
     to: W,
     buffer: Vec<u8>,
     bytes: u64,
-    most: u64,
+    max: u64,
     /// The highest numbers received and sent so far.
     highest: [Option<u64>; 2],
     /// Packets received and sent, and their UDP payload in bytes.
@@ -76,7 +76,7 @@ impl<W: Write> QlogFile<W> {
             to,
             buffer: Vec::new(),
             bytes: 0,
-            most: MAX_BYTES,
+            max: MAX_BYTES,
             highest: [None; 2],
             packets: [(0, 0); 2],
             beyond: 0,
@@ -154,7 +154,7 @@ impl<W: Write> QlogFile<W> {
         self.highest[way] = self.highest[way].max(Some(number));
         self.packets[way].0 += 1;
         self.packets[way].1 += length as u64;
-        if self.bytes >= self.most {
+        if self.bytes >= self.max {
             self.beyond += 1;
             return Ok(());
         }

@@ -319,15 +319,15 @@ impl Tap for EndTap {
         self.queue.offer(self.endpoint(), count, copy, bytes.len());
     }
 
-    fn received(&self, came: &ReceivedDatagram<'_>) {
-        let length = came.bytes.len();
-        let bytes = &*came.bytes;
+    fn received(&self, datagram: &ReceivedDatagram<'_>) {
+        let length = datagram.bytes.len();
+        let bytes = &*datagram.bytes;
         let copy = || Datagrams {
-            at: came.at,
+            at: datagram.at,
             sent: false,
             local: None,
-            peer: came.from,
-            ecn: came.ecn,
+            peer: datagram.from,
+            ecn: datagram.ecn,
             segment: length,
             bytes: bytes.to_vec(),
         };

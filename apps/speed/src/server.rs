@@ -28,7 +28,7 @@ const MAX_STREAMS: usize = 16_384;
 pub struct SpeedServer {
     endpoint: Endpoint,
     key: [u8; 32],
-    told: Arc<ServerCounts>,
+    counts: Arc<ServerCounts>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -57,16 +57,16 @@ impl SpeedServer {
         let options =
             Options::server(key, clients, connection).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(listen, options)?;
-        let told = Arc::<ServerCounts>::default();
+        let counts = Arc::<ServerCounts>::default();
         let accepting = endpoint.clone();
-        let telling = told.clone();
+        let telling = counts.clone();
         let system = |e: std::io::Error| Error::System(e.into());
         let runtime = runtime().map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("narrows-speed".into())
             .spawn(move || runtime.block_on(accept(&accepting, &telling)))
             .map_err(system)?;
-        Ok(SpeedServer { endpoint, key: public, told, thread: Some(thread) })
+        Ok(SpeedServer { endpoint, key: public, counts, thread: Some(thread) })
     }
 
     /// Address on which the server listens.
@@ -83,7 +83,7 @@ impl SpeedServer {
     }
     /// The same by connection.
     pub fn received_each(&self) -> Vec<u64> {
-        let list = self.told.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.counts.received.lock().unwrap_or_else(PoisonError::into_inner);
         list.iter().map(|c| c.load(Ordering::Relaxed)).collect()
     }
 }
@@ -98,7 +98,7 @@ impl Drop for SpeedServer {
 }
 
 /// Accepts connections until the endpoint is closed. Those in service then end with the runtime.
-async fn accept(endpoint: &Endpoint, told: &Arc<ServerCounts>) {
+async fn accept(endpoint: &Endpoint, counts: &Arc<ServerCounts>) {
     let probes = ProbeGate::default();
     while let Ok(connection) = endpoint.accept().await {
         if probe::is_probe(&connection).await {
@@ -109,20 +109,20 @@ async fn accept(endpoint: &Endpoint, told: &Arc<ServerCounts>) {
             connection.close(257, "that controller is for probes");
             continue;
         }
-        if told.serving.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
-            told.serving.fetch_sub(1, Ordering::AcqRel);
+        if counts.serving.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
+            counts.serving.fetch_sub(1, Ordering::AcqRel);
             connection.close(256, "this server measures as many connections as it can");
             continue;
         }
         let counted = Arc::<AtomicU64>::default();
         {
-            let mut list = told.received.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut list = counts.received.lock().unwrap_or_else(PoisonError::into_inner);
             // A measurement opens fewer connections; the limit bounds the memory of a long-running server.
             if list.len() < MAX_STREAMS {
                 list.push(counted.clone());
             }
         }
-        let telling = told.clone();
+        let telling = counts.clone();
         tokio::spawn(async move {
             // The client reports errors, so they are ignored here.
             let _ = serve(&connection, &counted).await;
@@ -181,7 +181,7 @@ async fn messages(
         tokio::select! {
             // Messages that arrived before the end count.
             biased;
-            came = message => match came {
+            message_or_end = message => match message_or_end {
                 Ok(message) => tally.add(message?.len()).await?,
                 Err(_) => tally.tell().await?,
             },
@@ -200,30 +200,30 @@ struct ServedTally<'a> {
     send: &'a mut SendStream,
     counted: &'a AtomicU64,
     clock: Clock,
-    told: Time,
+    sent_at: Time,
     /// Bytes since the last tally.
     since: u64,
 }
 
 impl<'a> ServedTally<'a> {
     fn new(send: &'a mut SendStream, counted: &'a AtomicU64) -> ServedTally<'a> {
-        ServedTally { send, counted, clock: Clock::new(), told: Time::ZERO, since: 0 }
+        ServedTally { send, counted, clock: Clock::new(), sent_at: Time::ZERO, since: 0 }
     }
     async fn add(&mut self, bytes: usize) -> Result<(), Error> {
         self.counted.fetch_add(bytes as u64, Ordering::Relaxed);
         self.since += bytes as u64;
-        let passed = self.clock.now().since(self.told).as_nanos();
+        let passed = self.clock.now().since(self.sent_at).as_nanos();
         if passed >= TALLY_AT_LAST || passed >= TALLY_EVERY && self.since >= TALLY_BYTES {
             self.tell().await?;
         }
         Ok(())
     }
     async fn tell(&mut self) -> Result<(), Error> {
-        self.told = self.clock.now();
+        self.sent_at = self.clock.now();
         self.since = 0;
         let mut tally = [0; TALLY];
         tally[..8].copy_from_slice(&self.counted.load(Ordering::Relaxed).to_be_bytes());
-        tally[8..].copy_from_slice(&self.told.as_nanos().to_be_bytes());
+        tally[8..].copy_from_slice(&self.sent_at.as_nanos().to_be_bytes());
         self.send.send_all(&tally).await
     }
 }

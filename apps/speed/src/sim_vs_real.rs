@@ -119,8 +119,8 @@ impl SimVsReal {
     /// The protocol or link is invalid; one line.
     pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<MeasuredRun, String> {
         let ways = self.ways()?.map(|mut config| {
-            let most = config.impairments.jitter + mean.saturating_mul(4);
-            config.impairments.jitter = most;
+            let max = config.impairments.jitter + mean.saturating_mul(4);
+            config.impairments.jitter = max;
             config
         });
         let end = Time::from_secs_f64(self.seconds);

@@ -27,11 +27,11 @@ struct Watch {
 impl Watch {
     fn start() -> Watch {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let mut late = Vec::new();
             let pause = Duration::from_millis(1);
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 let before = Instant::now();
                 std::thread::sleep(pause);
                 late.push((before.elapsed() - pause).as_secs_f64());
@@ -58,8 +58,8 @@ fn differs(sim: &MeasuredRun, real: &MeasuredRun, late_s: f64) -> Option<String>
     if !(0.95..=1.05).contains(&ratio) {
         return Some(format!("goodput {ratio:.3} times the simulated one: {sim:?}, {real:?}"));
     }
-    let most = (0.05 * sim.rtt_s).max(1e-3) + 2.0 * late_s;
-    (off > most).then(|| format!("RTT off by {:.1} ms: {sim:?}, {real:?}", off * 1e3))
+    let max = (0.05 * sim.rtt_s).max(1e-3) + 2.0 * late_s;
+    (off > max).then(|| format!("RTT off by {:.1} ms: {sim:?}, {real:?}", off * 1e3))
 }
 
 #[test]

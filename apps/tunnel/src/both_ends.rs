@@ -157,8 +157,8 @@ impl Far {
 
     /// A near side with these options.
     pub(crate) fn near_as(&self, near: Near) -> (Arc<Tunnel>, Lines) {
-        let told = Lines::default();
-        let lines = told.clone();
+        let near_log = Lines::default();
+        let lines = near_log.clone();
         let tunnel = Tunnel::new(ClientOptions {
             peer: Peer {
                 host: near.at.ip().to_string(),
@@ -178,7 +178,7 @@ impl Far {
         });
         let kept = tunnel.clone();
         tokio::spawn(async move { kept.keep().await });
-        (tunnel, told)
+        (tunnel, near_log)
     }
 
     /// A client that follows only the transport's rules.

@@ -50,13 +50,13 @@ impl SocketFlows {
         SocketFlows::with_limit(tunnel, socket, MAX_FLOWS)
     }
 
-    fn with_limit(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>, most: usize) -> SocketFlows {
+    fn with_limit(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>, max: usize) -> SocketFlows {
         SocketFlows {
             tunnel,
             socket,
             flows: HashMap::new(),
             places: Arc::default(),
-            limits: PlaceLimits::new(most),
+            limits: PlaceLimits::new(max),
             displaced: RareLine::default(),
         }
     }
@@ -75,9 +75,9 @@ impl SocketFlows {
         self.flows.retain(|_, flow| !flow.is_closed());
         let Some(place) = self.places.take(NO_NETWORK, self.limits) else { return };
         if let Some(count) = self.displaced.count(Instant::now(), place.displaced as u64) {
-            let most = self.limits.all;
+            let max = self.limits.all;
             self.tunnel.tell(&format!(
-                "{}: {count} idle flows ended early for new ones, since {most} are open",
+                "{}: {count} idle flows ended early for new ones, since {max} are open",
                 to.shown()
             ));
         }
@@ -175,7 +175,7 @@ mod tests {
     async fn datagrams_of_new_programs_pass_beyond_the_limit_of_flows() {
         let target = udp_target().await;
         let far = far(&[&target.to_string()]);
-        let (tunnel, told) = far.near();
+        let (tunnel, log) = far.near();
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
         let mut flows = SocketFlows::with_limit(tunnel, socket, 2);
         let request = TunnelRequest::udp("127.0.0.1", target.port());
@@ -186,8 +186,8 @@ mod tests {
             assert_eq!(program.recv(&mut answer).await.unwrap(), 2);
             assert_eq!(answer[..1], question[..]);
         }
-        let told = told.lock().unwrap();
-        let lines = told.iter().filter(|line| line.contains("idle flows ended early")).count();
-        assert_eq!(lines, 1, "{told:?}");
+        let log = log.lock().unwrap();
+        let lines = log.iter().filter(|line| line.contains("idle flows ended early")).count();
+        assert_eq!(lines, 1, "{log:?}");
     }
 }

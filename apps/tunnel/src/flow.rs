@@ -138,13 +138,13 @@ impl<T> UdpFlow<T> {
             connection.send_message(&message, expiry)
         };
         // The attempt with a message that is too long also makes the connection probe for a larger datagram size.
-        let most = match send(self.number, datagram) {
-            Err(Error::MessageTooLong { most } | Error::MessageTooLongNow { most }) => most,
+        let max = match send(self.number, datagram) {
+            Err(Error::MessageTooLong { max } | Error::MessageTooLongNow { max }) => max,
             _ => return,
         };
-        let most = connection.max_message_len().unwrap_or(most).min(most);
+        let max = connection.max_message_len().unwrap_or(max).min(max);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        for part in split(datagram, number, most.saturating_sub(HEAD)) {
+        for part in split(datagram, number, max.saturating_sub(HEAD)) {
             // If one part is lost, the others are of no use.
             if send(self.number | PART, &part).is_err() {
                 return;

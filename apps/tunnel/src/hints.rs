@@ -27,9 +27,9 @@ pub fn bytes(hints: &PathHints) -> Vec<u8> {
 
 /// Reads the bytes after the head. Values outside of the possible range count as unknown.
 pub fn read(bytes: [u8; LENGTH]) -> PathHints {
-    let number = |at: usize, least: u64, most: u64| {
+    let number = |at: usize, min: u64, max: u64| {
         let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok())?;
-        Some(u64::from_be_bytes(bytes)).filter(|n| (least..=most).contains(n))
+        Some(u64::from_be_bytes(bytes)).filter(|n| (min..=max).contains(n))
     };
     PathHints {
         rate: number(0, 1, 10_000_000_000_000).map(Rate::from_bps),

@@ -123,7 +123,7 @@ async fn malformed_answer_ends_only_its_connection() {
     );
     let far =
         Far { at, server, client, log, endpoint: endpoint.unwrap(), bound: std::sync::Weak::new() };
-    let (tunnel, told) = far.near();
+    let (tunnel, near_log) = far.near();
     let port = port(&tunnel, "target.test", 80).await;
     for _ in 0..4 {
         assert_reset(port).await;
@@ -132,7 +132,7 @@ async fn malformed_answer_ends_only_its_connection() {
     tcp.shutdown().await.unwrap();
     let mut fine = String::new();
     let read = tcp.read_to_string(&mut fine).await;
-    assert!(read.is_ok() && fine == "fine", "{read:?} {told:?}");
+    assert!(read.is_ok() && fine == "fine", "{read:?} {near_log:?}");
 }
 
 /// Invalid bytes over TCP end only that connection.
@@ -275,13 +275,13 @@ async fn slow_targets_do_not_delay_other_connections() {
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..50 {
         all.spawn(async move {
-            let mut came = Vec::new();
-            TcpStream::connect(at).await.unwrap().read_to_end(&mut came).await.unwrap();
-            came.len()
+            let mut received = Vec::new();
+            TcpStream::connect(at).await.unwrap().read_to_end(&mut received).await.unwrap();
+            received.len()
         });
     }
-    while let Some(came) = all.join_next().await {
-        assert_eq!(came.unwrap(), 2000);
+    while let Some(received) = all.join_next().await {
+        assert_eq!(received.unwrap(), 2000);
         other.write_all(b"ping").await.unwrap();
         other.read_exact(&mut [0; 4]).await.unwrap();
     }

@@ -82,7 +82,7 @@ impl Tunnel {
         let mut living = Vec::<Living>::new();
         let mut ends = FuturesUnordered::new();
         let mut pause = MIN_PAUSE;
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut number = 0;
         let mut begun = Instant::now();
         let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
@@ -97,7 +97,7 @@ impl Tunnel {
                 KeepEvent::Made(Ok(mut link)) => {
                     attempt = None;
                     pause = MIN_PAUSE;
-                    told = String::new();
+                    reported = String::new();
                     number += 1;
                     let mut carrier = link.carrier.take();
                     let link = Arc::new(link);
@@ -134,9 +134,9 @@ impl Tunnel {
                         return Err(e);
                     }
                     // Report each cause once, not each attempt.
-                    if told != e.line {
+                    if reported != e.line {
                         self.tell(&format!("{}; trying again until it answers", e.line));
-                        told = e.line;
+                        reported = e.line;
                     }
                 }
                 KeepEvent::Over(number, why) => {
@@ -167,7 +167,7 @@ impl Tunnel {
                 }
                 attempt = None;
                 pause = MIN_PAUSE;
-                told = String::new();
+                reported = String::new();
             } else if attempt.is_none() {
                 if !living.is_empty() && pause == MIN_PAUSE {
                     self.tell(

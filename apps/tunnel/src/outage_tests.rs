@@ -33,8 +33,8 @@ async fn opened(port: SocketAddr) -> TcpStream {
 }
 
 /// Waits for a log line that contains `text`.
-async fn says(told: &Lines, text: &str) {
-    while !told.lock().unwrap().iter().any(|line| line.contains(text)) {
+async fn says(near_log: &Lines, text: &str) {
+    while !near_log.lock().unwrap().iter().any(|line| line.contains(text)) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
@@ -47,19 +47,19 @@ async fn behind(
     silence: Duration,
 ) -> (Arc<Tunnel>, Lines, SocketAddr) {
     let near = Near { patience: SHORT, silence, ..Near::at(path.at) };
-    let (tunnel, told) = far.near_as(near);
-    watch(&told, &far.log);
+    let (tunnel, near_log) = far.near_as(near);
+    watch(&near_log, &far.log);
     let port = port(&tunnel, "127.0.0.1", target.port()).await;
-    (tunnel, told, port)
+    (tunnel, near_log, port)
 }
 
 /// If a test hangs, prints the log lines of both ends.
-fn watch(told: &Lines, log: &Lines) {
-    let told = told.clone();
+fn watch(near_log: &Lines, log: &Lines) {
+    let near_log = near_log.clone();
     let log = log.clone();
     tokio::spawn(async move {
         tokio::time::sleep(std::time::Duration::from_secs(50)).await;
-        eprintln!("{:#?} {:#?}", told.lock().unwrap(), log.lock().unwrap());
+        eprintln!("{:#?} {:#?}", near_log.lock().unwrap(), log.lock().unwrap());
     });
 }
 
@@ -68,7 +68,7 @@ async fn streams_outlive_an_outage() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, false).await;
-    let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
+    let (_tunnel, near_log, port) = behind(&path, &far, target, LONG).await;
     let mut one = opened(port).await;
     let mut two = opened(port).await;
     path.cut(true);
@@ -77,7 +77,7 @@ async fn streams_outlive_an_outage() {
     path.cut(false);
     answered(&mut one, b"lost").await;
     echoes(&mut two, b"2222").await;
-    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+    assert_eq!(near_log.lock().unwrap().len(), 1, "{near_log:?}");
 }
 
 /// The change is visible only to the path, not to the two ends.
@@ -86,13 +86,13 @@ async fn streams_outlive_a_change_of_address() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, false).await;
-    let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
+    let (_tunnel, near_log, port) = behind(&path, &far, target, LONG).await;
     let mut tcp = opened(port).await;
     for text in [b"1111", b"2222", b"3333"] {
         path.readdress();
         echoes(&mut tcp, text).await;
     }
-    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+    assert_eq!(near_log.lock().unwrap().len(), 1, "{near_log:?}");
 }
 
 /// An outage after which the old connection answers: open streams continue, including those opened meanwhile.
@@ -101,11 +101,11 @@ async fn outage_mistaken_for_a_failure_loses_no_bytes() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, false).await;
-    let (_tunnel, told, port) = behind(&path, &far, target, SHORT).await;
+    let (_tunnel, near_log, port) = behind(&path, &far, target, SHORT).await;
     let mut tcp = opened(port).await;
     path.cut(true);
     tcp.write_all(b"lost").await.unwrap();
-    says(&told, "does not answer").await;
+    says(&near_log, "does not answer").await;
     let mut meanwhile = TcpStream::connect(port).await.unwrap();
     meanwhile.write_all(b"wait").await.unwrap();
     path.cut(false);
@@ -120,12 +120,12 @@ async fn blocked_udp_moves_new_connections_to_tcp_old_wait() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, true).await;
-    let (tunnel, told, port) = behind(&path, &far, target, SHORT).await;
+    let (tunnel, near_log, port) = behind(&path, &far, target, SHORT).await;
     let mut old = opened(port).await;
     assert!(!tunnel.link().await.unwrap().is_over_tcp());
     path.cut(true);
     old.write_all(b"lost").await.unwrap();
-    says(&told, "over TCP, since UDP is not answered").await;
+    says(&near_log, "over TCP, since UDP is not answered").await;
     let mut new = opened(port).await;
     assert!(tunnel.link().await.unwrap().is_over_tcp());
     path.cut(false);
@@ -152,7 +152,7 @@ async fn a_server_that_vanished_is_found_again() {
     let allow = [&*target.to_string()];
     let old = far(&allow);
     let path = TestPath::to(&old, false).await;
-    let (_tunnel, told, port) = behind(&path, &old, target, SHORT).await;
+    let (_tunnel, near_log, port) = behind(&path, &old, target, SHORT).await;
     let mut tcp = opened(port).await;
     path.cut(true);
     let Far { at, server, client, endpoint, .. } = old;
@@ -168,6 +168,6 @@ async fn a_server_that_vanished_is_found_again() {
     opened(port).await;
     let error = tcp.read(&mut [0; 4]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-    says(&told, "the connection is lost").await;
+    says(&near_log, "the connection is lost").await;
     opened(port).await;
 }

@@ -103,9 +103,9 @@ async fn request(receive: &mut ReceiveStream) -> Result<StreamRequest, Refusal> 
         return Ok(StreamRequest::Packets);
     }
     if head == hints::MARK {
-        let mut told = [0; hints::LENGTH];
-        fill(receive, &mut told).await?;
-        return Ok(StreamRequest::Know(hints::read(told)));
+        let mut encoded = [0; hints::LENGTH];
+        fill(receive, &mut encoded).await?;
+        return Ok(StreamRequest::Know(hints::read(encoded)));
     }
     let mut host = vec![0; TunnelRequest::host_length(head)?];
     fill(receive, &mut host).await?;
@@ -209,9 +209,9 @@ async fn udp(
         }
     };
     if let Some(count) = peer.client.displaced.count(Instant::now(), place.displaced as u64) {
-        let most = peer.client.limits().flows;
+        let max = peer.client.limits().flows;
         let line =
-            format!("udp: {count} idle flows ended early for new ones, since {most} are open");
+            format!("udp: {count} idle flows ended early for new ones, since {max} are open");
         peer.log(true, &line);
     }
     let at = socket.peer_addr();

@@ -107,8 +107,8 @@ impl PlacesState {
     /// of the last byte.
     fn displace(&mut self, network: IpAddr) {
         let holders = self.held.iter().filter(|(_, holder)| holder.network == network);
-        let least = holders.min_by_key(|(_, holder)| *lock(&holder.activity.0));
-        if let Some(holder) = least.map(|(number, _)| *number).and_then(|n| self.held.remove(&n)) {
+        let idlest = holders.min_by_key(|(_, holder)| *lock(&holder.activity.0));
+        if let Some(holder) = idlest.map(|(number, _)| *number).and_then(|n| self.held.remove(&n)) {
             holder.given_up.notify_one();
         }
     }

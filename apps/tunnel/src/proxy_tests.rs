@@ -13,7 +13,7 @@ use tokio::time::{Duration, timeout};
 async fn socks_connects_by_name_and_says_why_not() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
-    let (tunnel, told) = far.near();
+    let (tunnel, log) = far.near();
     let (listener, at) = listening().await;
     tokio::spawn(crate::socks::run(tunnel, listener));
     let port = target.port().to_be_bytes();
@@ -40,16 +40,16 @@ async fn socks_connects_by_name_and_says_why_not() {
     assert_eq!(said(at, &[5, 1, 1], 9).await, [5, 0xff]);
     assert_eq!(said(at, b"GET / HTTP/1.1\r\n\r\n", 9).await, []);
     for part in ["offers neither", "neither SOCKS 5 nor SOCKS 4 (HTTP has --http-proxy)"] {
-        assert!(told.lock().unwrap().iter().any(|line| line.contains(part)), "{told:?}");
+        assert!(log.lock().unwrap().iter().any(|line| line.contains(part)), "{log:?}");
     }
 }
 
-/// The bytes received after sending `bytes`: at most `most`, or all until the end.
-async fn said(at: SocketAddr, bytes: &[u8], most: usize) -> Vec<u8> {
+/// The bytes received after sending `bytes`: at most `max`, or all until the end.
+async fn said(at: SocketAddr, bytes: &[u8], max: usize) -> Vec<u8> {
     let mut tcp = TcpStream::connect(at).await.unwrap();
     tcp.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
-    while answer.len() < most && matches!(tcp.read_buf(&mut answer).await, Ok(1..)) {}
+    while answer.len() < max && matches!(tcp.read_buf(&mut answer).await, Ok(1..)) {}
     answer
 }
 
@@ -378,7 +378,7 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
     let one = named("one").await;
     let two = named("two").await;
     let (far, http) = http_proxy(&[one, two]).await;
-    let (tunnel, told) = far.near();
+    let (tunnel, log) = far.near();
     let (listener, socks) = listening().await;
     tokio::spawn(crate::socks::run(tunnel, listener));
     for (proxy, more) in [
@@ -407,7 +407,7 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
             .output();
         let output = curl.await.unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{proxy}: {output:?} {told:?}");
+        assert!(output.status.success(), "{proxy}: {output:?} {log:?}");
         for part in ["one GET /first ", "two GET /second "] {
             assert!(text.contains(part), "{proxy}: {text}");
         }

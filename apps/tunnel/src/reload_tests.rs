@@ -69,7 +69,7 @@ async fn reload_resets_only_connections_to_removed_targets() {
 async fn reload_admits_added_client_and_closes_removed_one() {
     let to = target(echo).await;
     let far = far(&[to]);
-    let (near, told) = far.near();
+    let (near, log) = far.near();
     let mut tcp = opened(port(&near, "127.0.0.1", to.port()).await).await;
     let allow = to.to_string();
     let limits = ClientLimits::default();
@@ -84,8 +84,8 @@ async fn reload_admits_added_client_and_closes_removed_one() {
     of_friend.set_permissions(only).unwrap();
     assert!(tcp.read(&mut [0]).await.is_err());
     echoes(&mut of_friends).await.unwrap();
-    let told = told.lock().unwrap();
-    assert_eq!(told.iter().filter(|l| l.starts_with("connected to")).count(), 1, "{told:?}");
+    let log = log.lock().unwrap();
+    assert_eq!(log.iter().filter(|l| l.starts_with("connected to")).count(), 1, "{log:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

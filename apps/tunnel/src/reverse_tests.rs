@@ -119,11 +119,11 @@ async fn a_listener_stays_with_its_client() {
     let mut tcp = connected(at).await;
     echoes(&mut tcp).await.unwrap();
     let of_other = Far { client: other, ..far };
-    let (second, told) = of_other.near();
+    let (second, near_log) = of_other.near();
     let running = second.clone();
     let same = forwards.clone();
     tokio::spawn(async move { reverse::run(&running, &same).await });
-    while !told.lock().unwrap().iter().any(|line| line.starts_with("--reverse")) {
+    while !near_log.lock().unwrap().iter().any(|line| line.starts_with("--reverse")) {
         sleep(Duration::from_millis(5)).await;
     }
     assert!(of_other.logged("another client has it"));
@@ -132,10 +132,10 @@ async fn a_listener_stays_with_its_client() {
 
 /// Runs a near side that requests these listeners.
 fn run(far: &Far, forwards: Vec<Forward>) -> (Arc<Tunnel>, Lines) {
-    let (near, told) = far.near();
+    let (near, near_log) = far.near();
     let running = near.clone();
     tokio::spawn(async move { reverse::run(&running, &forwards).await });
-    (near, told)
+    (near, near_log)
 }
 
 /// Waits until the far side has logged this text.
@@ -230,8 +230,8 @@ async fn standard_streams_reach_a_target_and_refusals_are_named() {
     let to = target(echo).await;
     let far = far(&[&to.to_string()]);
     let (near, _) = far.near();
-    let (mut program, ours) = tokio::io::duplex(100);
-    let (input, output) = tokio::io::split(ours);
+    let (mut program, tunnel_end) = tokio::io::duplex(100);
+    let (input, output) = tokio::io::split(tunnel_end);
     let request = TunnelRequest::tcp("127.0.0.1", to.port());
     let running = near.clone();
     let ended = tokio::spawn(async move { stdio::run(&running, &request, input, output).await });

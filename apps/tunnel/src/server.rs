@@ -89,11 +89,11 @@ impl TunnelServer {
             .map_err(|e| Error::new(Cause::Local, e.to_string()))?;
         let mut options = Options::server(key, listed(&permissions), of_connections).tapped(tap);
         options.permit = permit;
-        let told = Arc::clone(&log);
+        let logger = Arc::clone(&log);
         options.filter = RefusalLog::filter(move |from, key, reason| {
             let client = key::text(key).chars().take(12).collect();
             let line = Some(format!("{} ({from}): {reason}", key::text(key)));
-            told(&TunnelEvent { is_warning: true, client, line, refusal: None });
+            logger(&TunnelEvent { is_warning: true, client, line, refusal: None });
         });
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let failed = |e: String| Error::new(Cause::Local, format!("--listen: {e}"));

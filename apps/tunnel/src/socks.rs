@@ -341,8 +341,8 @@ async fn associate(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<(
     let mut closed = [0];
     loop {
         tokio::select! {
-            came = socket.recv_from(&mut bytes) => {
-                let Ok((length, from)) = came else { continue };
+            received = socket.recv_from(&mut bytes) => {
+                let Ok((length, from)) = received else { continue };
                 // Accept datagrams only from one port of the program's address.
                 if from.ip() != program || *source.get_or_insert(from) != from {
                     continue;

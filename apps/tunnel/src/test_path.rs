@@ -58,7 +58,7 @@ async fn carry(front: UdpSocket, inside: SocketAddr, is_cut: Arc<AtomicBool>, mo
     let mut bytes = [0; 2000];
     loop {
         let (n, from) = tokio::select! {
-            came = front.recv_from(&mut bytes) => match came { Ok(came) => came, Err(_) => continue },
+            received = front.recv_from(&mut bytes) => match received { Ok(received) => received, Err(_) => continue },
             () = moved.notified() => {
                 backs.clear();
                 tasks.abort_all();

@@ -10,14 +10,14 @@ use narrows_net::{Connection, ReceiveStream, SendStream};
 use std::net::{IpAddr, UdpSocket};
 
 /// Runs a test within a network namespace of its own.
-fn within<F: Future<Output = ()>>(told: impl FnOnce() -> F + Send) {
+fn within<F: Future<Output = ()>>(future: impl FnOnce() -> F + Send) {
     let namespace = match Namespace::create("far") {
         Ok(namespace) => namespace,
         Err(e) => return eprintln!("skipped: {e}"),
     };
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.unwrap().block_on(told());
+        runtime.unwrap().block_on(future());
     };
     namespace.enter(run).unwrap();
 }

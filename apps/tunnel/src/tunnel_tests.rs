@@ -52,7 +52,7 @@ async fn each_cause_has_its_line_and_resets_the_connection() {
     });
     let allow = [&closed.to_string(), "*.test:80", "*:81"];
     let far = far_with(&allow, ClientLimits::default(), lookup);
-    let (tunnel, told) = far.near();
+    let (tunnel, near_log) = far.near();
     for (host, at, refusal) in [
         ("127.0.0.1", closed.port(), Refusal::Refused),
         ("127.0.0.1", 81, Refusal::NotPublic),
@@ -70,7 +70,7 @@ async fn each_cause_has_its_line_and_resets_the_connection() {
         assert_reset(port(&tunnel, host, at).await).await;
         let line = format!("{}: {refusal}", TunnelRequest::tcp(host, at).shown());
         // The log line follows the reset.
-        while !told.lock().unwrap().contains(&line) {
+        while !near_log.lock().unwrap().contains(&line) {
             tokio::task::yield_now().await;
         }
     }
@@ -119,7 +119,7 @@ async fn reset_or_lost_tunnel_resets_open_connections() {
     })
     .await;
     let far = far(&[&target.to_string()]);
-    let (tunnel, told) = far.near();
+    let (tunnel, near_log) = far.near();
     let port = port(&tunnel, "127.0.0.1", target.port()).await;
     for wish in [b"r", b"k"] {
         let mut tcp = TcpStream::connect(port).await.unwrap();
@@ -131,7 +131,7 @@ async fn reset_or_lost_tunnel_resets_open_connections() {
         let read = tcp.read(&mut [0; 9]).await;
         assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
     }
-    while !told.lock().unwrap().iter().any(|line| line.contains("is lost")) {
+    while !near_log.lock().unwrap().iter().any(|line| line.contains("is lost")) {
         tokio::task::yield_now().await;
     }
 }
@@ -140,7 +140,7 @@ async fn reset_or_lost_tunnel_resets_open_connections() {
 async fn a_server_that_starts_again_is_found_again() {
     let target = target(echo).await;
     let old = far(&[&target.to_string()]);
-    let (tunnel, told) = old.near();
+    let (tunnel, near_log) = old.near();
     let port = port(&tunnel, "127.0.0.1", target.port()).await;
     let mut tcp = TcpStream::connect(port).await.unwrap();
     tcp.write_all(b"1234").await.unwrap();
@@ -162,8 +162,12 @@ async fn a_server_that_starts_again_is_found_again() {
     tcp.read_exact(&mut got).await.unwrap();
     assert_eq!(got, *b"5678");
     assert!(again.logged("opened to"));
-    let told = told.lock().unwrap();
-    assert_eq!(told.iter().filter(|l| l.starts_with("connected to")).count(), 2, "{told:?}");
+    let near_log = near_log.lock().unwrap();
+    assert_eq!(
+        near_log.iter().filter(|l| l.starts_with("connected to")).count(),
+        2,
+        "{near_log:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -350,7 +354,7 @@ async fn connections_beyond_the_servers_limit_are_refused_at_once() {
     let target = target(echo).await;
     let limits = ClientLimits { streams: 3, ..ClientLimits::default() };
     let far = far_with(&[&target.to_string()], limits, dial::system());
-    let (tunnel, told) = far.near();
+    let (tunnel, near_log) = far.near();
     let request = TunnelRequest::tcp("127.0.0.1", target.port());
     let mut kept = Vec::new();
     for _ in 0..3 {
@@ -376,8 +380,8 @@ async fn connections_beyond_the_servers_limit_are_refused_at_once() {
     tcp.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 503");
     let limit = "this client has as much open as the server permits";
-    let lines = told.lock().unwrap().iter().filter(|line| line.contains(limit)).count();
-    assert_eq!(lines, 1, "{told:?}");
+    let lines = near_log.lock().unwrap().iter().filter(|line| line.contains(limit)).count();
+    assert_eq!(lines, 1, "{near_log:?}");
     // The streams that end make room.
     kept.clear();
     assert!(tunnel.open(&request).await.is_ok());
@@ -388,7 +392,7 @@ async fn silent_connections_beyond_the_limit_give_way() {
     let target = target(echo).await;
     let limits = ClientLimits { streams: 3, ..ClientLimits::default() };
     let far = far_with(&[&target.to_string()], limits, dial::system());
-    let (tunnel, told) = far.near();
+    let (tunnel, near_log) = far.near();
     let at = port(&tunnel, "127.0.0.1", target.port()).await;
     let mut answer = [0; 2];
     let mut kept = TcpStream::connect(at).await.unwrap();
@@ -411,7 +415,7 @@ async fn silent_connections_beyond_the_limit_give_way() {
     kept.write_all(b"b").await.unwrap();
     kept.read_exact(&mut answer[..1]).await.unwrap();
     assert_eq!(answer[0], b'b');
-    assert!(told.lock().unwrap().iter().any(|line| line.contains("silent")), "{told:?}");
+    assert!(near_log.lock().unwrap().iter().any(|line| line.contains("silent")), "{near_log:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -456,7 +460,7 @@ async fn where_udp_does_not_pass_tcp_carries_the_same() {
     let (listener, _silent, at) = listening_over_both().await;
     let inside = far.at;
     tokio::spawn(crate::test_path::carry_tcp(listener, inside));
-    let (tunnel, told) =
+    let (tunnel, near_log) =
         far.near_as(Near { patience: narrows_base::Duration::from_millis(300), ..Near::at(at) });
     let (_link, (mut send, mut receive)) =
         tunnel.open(&TunnelRequest::tcp("127.0.0.1", target.port())).await.unwrap();
@@ -465,7 +469,7 @@ async fn where_udp_does_not_pass_tcp_carries_the_same() {
     sent.unwrap();
     assert!(got.unwrap() == [7; 800_000]);
     let line = format!("connected to {at} over TCP, since UDP is not answered");
-    assert_eq!(*told.lock().unwrap(), [line]);
+    assert_eq!(*near_log.lock().unwrap(), [line]);
     let link = tunnel.link().await.unwrap();
     let (_send, mut receive) =
         link.ask(&TunnelRequest::udp("127.0.0.1", udp.port()), &[0, 1, b'x']).await.unwrap();

@@ -35,12 +35,12 @@ pub fn handshakes(servers: &[SocketAddr], as_json: bool) -> Result<(), Failure> 
     }
     took.sort_by(f64::total_cmp);
     let at = |q: f64| took.get((q * (took.len() - 1) as f64) as usize).copied().unwrap_or(0.0);
-    let least = at(0.0);
+    let min = at(0.0);
     let middle = at(0.5);
-    let most = at(1.0);
+    let max = at(1.0);
     if as_json {
         return print_json(&json!({
-            "handshakes": took.len(), "least_s": least, "median_s": middle, "longest_s": most,
+            "handshakes": took.len(), "least_s": min, "median_s": middle, "longest_s": max,
         }));
     }
     print(&format!(
@@ -48,9 +48,9 @@ pub fn handshakes(servers: &[SocketAddr], as_json: bool) -> Result<(), Failure> 
          That is the round trip with what waits in queues, and all that handshakes show: rate, loss and \
          buffer take a narrows serve or narrows speed --serve at the other end.\n",
         took.len(),
-        time(least),
+        time(min),
         time(middle),
-        time(most),
+        time(max),
     ))
 }
 

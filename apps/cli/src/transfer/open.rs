@@ -52,7 +52,7 @@ pub struct OpenSession {
     /// Whether the user chose the controller.
     asked: bool,
     /// The server's controller, once the server has reported it.
-    theirs: Mutex<Option<String>>,
+    peer_protocol: Mutex<Option<String>>,
     learned: Option<(LearnedPaths, String)>,
 }
 
@@ -141,7 +141,7 @@ fn over_tcp(
         direction,
         tuning: Tuning::default(),
         asked: false,
-        theirs: Mutex::new(None),
+        peer_protocol: Mutex::new(None),
         learned: None,
     })
 }
@@ -209,7 +209,7 @@ fn over_rrtp(
         direction,
         tuning: Tuning { path: hints, controller: options.protocol.clone().unwrap_or_default() },
         asked: options.protocol.is_some(),
-        theirs: Mutex::new(None),
+        peer_protocol: Mutex::new(None),
         learned: learned.map(|(file, name, _)| (file, name)),
     })
 }
@@ -311,13 +311,13 @@ impl OpenSession {
         work: impl FnOnce(&dyn Session) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let AnySession::Rrtp(rrtp) = &self.over else { return work(self.session()) };
-        let theirs = |label| {
-            *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = label;
+        let peer_protocol = |label| {
+            *self.peer_protocol.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = label;
         };
         if self.tuning == Tuning::default() {
             // There is no tuning, so a small file need not wait for its answer.
             let done = work(self.session());
-            theirs(rrtp.peer_protocol());
+            peer_protocol(rrtp.peer_protocol());
             return done;
         }
         if self.asked && self.direction == TransferDirection::Get {
@@ -333,7 +333,7 @@ impl OpenSession {
                     ),
                 ));
             }
-            theirs(Some(answer.controller));
+            peer_protocol(Some(answer.controller));
             return work(self.session());
         }
         std::thread::scope(|scope| {
@@ -347,7 +347,7 @@ impl OpenSession {
                 let Ok(answer) = client::tune(self.session(), self.tuning.clone()) else {
                     return;
                 };
-                theirs(Some(answer.controller));
+                peer_protocol(Some(answer.controller));
             })?;
             work(self.session())
         })
@@ -438,9 +438,10 @@ impl OpenSession {
 
     /// Protocol of the sending end.
     pub fn protocol(&self) -> String {
-        let theirs = self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let peer_protocol =
+            self.peer_protocol.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         match self.direction {
-            TransferDirection::Get => theirs.unwrap_or_else(|| self.session().protocol()),
+            TransferDirection::Get => peer_protocol.unwrap_or_else(|| self.session().protocol()),
             TransferDirection::Put => self.session().protocol(),
         }
     }
@@ -458,7 +459,9 @@ impl OpenSession {
         let found = match self.direction {
             TransferDirection::Put => Some(session.learned()),
             TransferDirection::Get if delivered.says_something() => {
-                client::tune(session.as_ref(), Tuning::default()).ok().map(|theirs| theirs.path)
+                client::tune(session.as_ref(), Tuning::default())
+                    .ok()
+                    .map(|peer_protocol| peer_protocol.path)
             }
             TransferDirection::Get => None,
         };

@@ -50,7 +50,8 @@ fn a_path_changes_and_applications_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let usual = ["--link", "10Mbit/s,5ms", "--protocols", "rrtp-lasthop", "--seeds", "10"];
     let change = ["--change", "5s:rate=1Mbit/s", "--change", "10s:rate=10Mbit/s"];
-    let told = ["--reconfigure", "5s:rate=1Mbit/s", "--reconfigure", "10s:main:rate=10Mbit/s"];
+    let reconfigured =
+        ["--reconfigure", "5s:rate=1Mbit/s", "--reconfigure", "10s:main:rate=10Mbit/s"];
     let goodput = |args: &[&[&str]]| {
         let out = narrows(folder.path(), &args.concat());
         let json = text(&out.stdout);
@@ -63,11 +64,11 @@ fn a_path_changes_and_applications_say_so() {
     let steady = goodput(&[compare, &usual, short]);
     let save: &[&str] = &["--save", "changing.toml"];
     let changed = goodput(&[compare, &usual, &change, save, short]);
-    let said = goodput(&[compare, &usual, &change, &told, short]);
+    let said = goodput(&[compare, &usual, &change, &reconfigured, short]);
     assert!(changed < 0.8 * steady, "{changed} of {steady}");
     assert!(said > 1.2 * changed, "{said} of {changed}");
     let run: &[&str] = &["run", "changing.toml", "--json"];
-    assert_eq!((goodput(&[run]), goodput(&[run, &told])), (changed, said));
+    assert_eq!((goodput(&[run]), goodput(&[run, &reconfigured])), (changed, said));
 }
 
 #[test]

@@ -181,17 +181,17 @@ fn the_kernels_connections_are_on_the_page() {
     let mut page = TcpStream::connect(address).unwrap();
     page.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     write!(page, "GET /events?token={token} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    let mut told = String::new();
+    let mut output = String::new();
     let mut part = [0; 4096];
     let wanted = ["\"name\":\"connection.1\"", "acknowledgements come", "\"cwnd\""];
-    while !wanted.iter().all(|part| told.contains(part)) {
+    while !wanted.iter().all(|part| output.contains(part)) {
         let n = match page.read(&mut part) {
             // Children of other tests end meanwhile, and their signal interrupts a read with a timeout.
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             n => n.unwrap(),
         };
-        assert!(n > 0, "{told}");
-        told += &String::from_utf8_lossy(&part[..n]);
+        assert!(n > 0, "{output}");
+        output += &String::from_utf8_lossy(&part[..n]);
     }
     // The command ends with its input.
     drop(child.stdin.take());

@@ -328,8 +328,8 @@ fn only_processes_of_the_link_end_with_it() {
             assert!(wait_until(|| sleeper(&visitor)));
             drop(run.stdin.take());
         } else {
-            let told = Command::new("kill").args([way, &run.id().to_string()]).status().unwrap();
-            assert!(told.success());
+            let status = Command::new("kill").args([way, &run.id().to_string()]).status().unwrap();
+            assert!(status.success());
         }
         run.wait().unwrap();
         let gone = || ![&far, &near, &format!("1000{id:06}")].into_iter().any(|m| sleeper(m));

@@ -73,15 +73,15 @@ fn play(encoder: &UdpSocket, player: &UdpSocket) -> Vec<Vec<u8>> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let mut came = Vec::new();
-    while came.len() < 60 {
+    let mut received = Vec::new();
+    while received.len() < 60 {
         let length = player.recv(&mut buffer).unwrap();
         let datagram = buffer[..length].to_vec();
         if datagram != rtp(0, 0) {
-            came.push(datagram);
+            received.push(datagram);
         }
     }
-    came
+    received
 }
 
 /// The encoder's rate over HTTP.
@@ -108,9 +108,9 @@ fn media_of_a_program_arrive_in_order_and_are_measured() {
     let expected: Vec<_> =
         (1..=20).flat_map(|frame| (0..3).map(move |packet| rtp(frame, packet))).collect();
     assert_eq!(play(&encoder, &player), expected);
-    let told = asked(&sender.last);
-    assert!(told["bits_per_second"].as_u64().unwrap() >= 300_000, "{told}");
-    assert!(told["connected"].as_bool().unwrap() && told["dropped"] == 0, "{told}");
+    let state = asked(&sender.last);
+    assert!(state["bits_per_second"].as_u64().unwrap() >= 300_000, "{state}");
+    assert!(state["connected"].as_bool().unwrap() && state["dropped"] == 0, "{state}");
     // The receiver detects at once that its sender was stopped, and prints its measures.
     sender.child.interrupt();
     receiver.wait_for("frames:");

@@ -194,7 +194,7 @@ fn groups_of_ipv6_are_joined_as_the_link_permits() {
     until(&heard, "joined: 2 layers");
     std::thread::sleep(Duration::from_secs(2));
     let measures: Value = serde_json::from_str(&all.end(end)).unwrap();
-    let came = |layer: usize| measures["layers"][layer]["packets"].as_u64().unwrap();
-    assert!(came(0) > 20 && came(1) > 20, "{measures}");
+    let packets_of = |layer: usize| measures["layers"][layer]["packets"].as_u64().unwrap();
+    assert!(packets_of(0) > 20 && packets_of(1) > 20, "{measures}");
     all.end(sender);
 }

@@ -145,8 +145,8 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
     let root = homes.get("root");
     let client = homes.get("client");
     std::fs::write(root.join("f"), b"f").unwrap();
-    let ours = succeeds(&client, &["key"]).trim().to_string();
-    std::fs::write(homes.get("list"), format!("{ours} # the client\n")).unwrap();
+    let own_key = succeeds(&client, &["key"]).trim().to_string();
+    std::fs::write(homes.get("list"), format!("{own_key} # the client\n")).unwrap();
     let list = homes.get("list");
     let server = serve(&homes.get("server"), &root, &["--clients", list.to_str().unwrap()]);
     let stranger = homes.get("root");
@@ -159,7 +159,7 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
         assert_eq!(met.contains("first meeting") && met.contains(&server.key), scheme == "tcp");
         let right = format!("{scheme}://{}@{}/f", server.key, server.at);
         assert!(succeeds(&client, &["ls", &right, with]).contains('f'));
-        let wrong = format!("{scheme}://{ours}@{}/f", server.at);
+        let wrong = format!("{scheme}://{own_key}@{}/f", server.at);
         fails(&client, &["ls", &wrong, with], 1, "another");
         // The error for a client that is not listed contains the client's key, for the list.
         fails(&stranger, &["ls", &right, with], 1, succeeds(&stranger, &["key"]).trim());
@@ -167,7 +167,7 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
     }
     // Another server at the same address.
     let known = client.join("config/narrows/known_servers");
-    std::fs::write(&known, format!("{} {ours}\n", server.at)).unwrap();
+    std::fs::write(&known, format!("{} {own_key}\n", server.at)).unwrap();
     for scheme in ["tcp", "rrtp"] {
         let url = format!("{scheme}://{}/f", server.at);
         let with = &with(scheme);
@@ -191,9 +191,9 @@ fn sender_reports_the_path_during_the_transfer() {
     let flags = ["--allow-put", "--permit-rate-driven", "100Mbit/s"];
     let server = serve_with("rrtp", &homes.get("server"), &root, &flags);
     let url = |path: &str| format!("rrtp://{}/{path}", server.at);
-    let told = ["--protocol", "rrtp+brutal", "--rate", "100kbit/s", "--json", "--reconfigure"];
+    let options = ["--protocol", "rrtp+brutal", "--rate", "100kbit/s", "--json", "--reconfigure"];
     for args in [["get", &url("f"), "-o", "g"], ["put", "g", &url("h"), "--learn"]] {
-        let args = [&args[..], &told, &["300ms:rate=50Mbit/s"]].concat();
+        let args = [&args[..], &options, &["300ms:rate=50Mbit/s"]].concat();
         let json: serde_json::Value = serde_json::from_str(&succeeds(&client, &args)).unwrap();
         let seconds = json["seconds"].as_f64().unwrap();
         assert!(json["protocol"] == "rrtp+brutal" && (0.3..12.0).contains(&seconds), "{json}");
@@ -440,8 +440,8 @@ fn local_files_are_replaced_only_when_that_is_said() {
         assert_eq!(std::fs::read(client.join(".bashrc")).unwrap(), b"mine");
         assert_eq!(std::fs::read(client.join("f")).unwrap(), b"mine");
         assert!(!client.join(".ssh").exists());
-        let told = succeeds(&client, &["get", &all, "-o", home, "--overwrite", with]);
-        assert!(told.contains("hidden"), "{told}");
+        let output = succeeds(&client, &["get", &all, "-o", home, "--overwrite", with]);
+        assert!(output.contains("hidden"), "{output}");
         assert_eq!(std::fs::read(client.join("f")).unwrap(), b"theirs");
         assert!(!client.join(".ssh").exists());
         // Into a new folder, all entries are copied.

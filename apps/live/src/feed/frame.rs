@@ -108,8 +108,8 @@ impl FeedCursor {
                 continue;
             }
             let history = &track.history;
-            let told = self.rows.insert(n, (track.number, history.pushed()));
-            let seen = told.filter(|t| t.0 == track.number).map_or(0, |t| t.1);
+            let previous = self.rows.insert(n, (track.number, history.pushed()));
+            let seen = previous.filter(|t| t.0 == track.number).map_or(0, |t| t.1);
             if history.pushed() == seen {
                 continue;
             }
@@ -136,8 +136,8 @@ impl FeedCursor {
         let Some(flow) = self.wants.packets else { return };
         let Some(packets) = state.packets.get(&flow) else { return };
         let number = state.tracks.get(flow).map_or(0, |t| t.number);
-        let (told, seen) = self.packets;
-        let seen = if told == number { seen } else { (0, 0) };
+        let (last_track, seen) = self.packets;
+        let seen = if last_track == number { seen } else { (0, 0) };
         if packets.pushed() == seen {
             return;
         }

@@ -103,7 +103,7 @@ fn numbers_are_read_back() {
         let mut out = String::new();
         number(&mut out, -x);
         let read: f64 = serde_json::from_str(&out).unwrap();
-        let most = (f64::from(x) * 1e-3).max(1e-6);
-        assert!(exponent > 18 || (read + f64::from(x)).abs() <= most, "{x}: {out}");
+        let max = (f64::from(x) * 1e-3).max(1e-6);
+        assert!(exponent > 18 || (read + f64::from(x)).abs() <= max, "{x}: {out}");
     }
 }

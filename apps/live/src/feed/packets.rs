@@ -82,8 +82,8 @@ impl PacketPoints {
     }
 }
 
-fn bounded(ring: &mut VecDeque<PacketPoint>, point: PacketPoint, most: usize) {
-    if ring.len() == most {
+fn bounded(ring: &mut VecDeque<PacketPoint>, point: PacketPoint, max: usize) {
+    if ring.len() == max {
         ring.pop_front();
     }
     ring.push_back(point);

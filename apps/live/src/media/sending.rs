@@ -83,7 +83,7 @@ pub struct SendingLive {
 struct SendingHistory {
     before: Option<SendingStatistics>,
     /// The sample at the last report of dropped packets.
-    told: SendingStatistics,
+    reported: SendingStatistics,
     /// Target rates of the last second.
     rates: VecDeque<(i64, f64)>,
     counts: EventCounts,
@@ -104,7 +104,7 @@ impl SendingLive {
         if !now.connected {
             let mut known = self.shown.memory();
             known.before = None;
-            known.told = SendingStatistics::default();
+            known.reported = SendingStatistics::default();
             known.rates.clear();
             return;
         }
@@ -137,9 +137,9 @@ impl SendingLive {
             known.rates.push_back((now_us, now.told_bps));
             if let Some((n, more)) = known.counts.count("dropped", now_us, since(SendingStatistics::dropped)) {
                 let title = format!("{} dropped before their deadline", number(n, "packet", more));
-                let why = why_dropped(if more { &known.told } else { &before }, now);
+                let why = why_dropped(if more { &known.reported } else { &before }, now);
                 tell(update, track, EventMark::Frames, title, why);
-                known.told = *now;
+                known.reported = *now;
             }
             if let Some((n, more)) = known.counts.count("late", now_us, since(|s| s.late)) {
                 let title = format!("{} late at the receiver", number(n, "packet", more));
@@ -187,9 +187,9 @@ fn why_slower(now: &SendingStatistics) -> Vec<String> {
     why
 }
 
-/// Explains why packets were dropped since `told`: the main cause first, then the rates.
-fn why_dropped(told: &SendingStatistics, now: &SendingStatistics) -> Vec<String> {
-    let since = |of: fn(&SendingStatistics) -> u64| of(now).saturating_sub(of(told));
+/// Explains why packets were dropped since `reported`: the main cause first, then the rates.
+fn why_dropped(reported: &SendingStatistics, now: &SendingStatistics) -> Vec<String> {
+    let since = |of: fn(&SendingStatistics) -> u64| of(now).saturating_sub(of(reported));
     let causes = [
         (since(|s| s.dropped_by_rate), "the controller's pacing rate is lower than the media's"),
         (

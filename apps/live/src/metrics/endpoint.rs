@@ -73,19 +73,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Smallest, mean and largest value.
 struct Spread {
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     sum: f64,
     count: u64,
 }
 
 impl Spread {
     fn new() -> Spread {
-        Spread { least: f64::INFINITY, most: f64::NEG_INFINITY, sum: 0.0, count: 0 }
+        Spread { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, count: 0 }
     }
     fn add(&mut self, value: f64) {
-        self.least = self.least.min(value);
-        self.most = self.most.max(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
         self.sum += value;
         self.count += 1;
     }
@@ -93,7 +93,7 @@ impl Spread {
         let mut samples = text.family(name, MetricKind::Gauge, help);
         // Without connections these are not finite, and left out.
         let mean = self.sum / self.count as f64;
-        for (word, value) in [("min", self.least), ("mean", mean), ("max", self.most)] {
+        for (word, value) in [("min", self.min), ("mean", mean), ("max", self.max)] {
             samples.sample(&[("statistic", word)], value);
         }
     }

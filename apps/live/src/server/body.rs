@@ -44,15 +44,15 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// `None` if `most` streams are open already.
+    /// `None` if `max` streams are open already.
     pub fn open(
         feed: &Arc<Feed>,
         controls: Option<Arc<dyn Controls>>,
         wants: Wants,
         open: &Arc<AtomicUsize>,
-        most: usize,
+        max: usize,
     ) -> Option<EventStream> {
-        if open.fetch_add(1, Ordering::AcqRel) >= most {
+        if open.fetch_add(1, Ordering::AcqRel) >= max {
             open.fetch_sub(1, Ordering::AcqRel);
             return None;
         }

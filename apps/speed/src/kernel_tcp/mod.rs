@@ -161,7 +161,7 @@ impl KernelTcp<'_> {
                 }
                 seen.looks.push(TcpSample { at, flow: n, info });
             }
-            let most_waiting = observer.look().most.into_iter().max().unwrap_or(0);
+            let most_waiting = observer.look().max.into_iter().max().unwrap_or(0);
             seen.link.push(LinkLook { at, stats: link.stats(), most_waiting });
             if at >= self.network.end {
                 break;

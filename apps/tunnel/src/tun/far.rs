@@ -165,9 +165,9 @@ impl FarTun {
             // No client has this address: the packet is lost, as on any link.
             let Some(seat) = seat else { continue };
             if let Err(mtu) = seat.outgoing.send(&packet, bytes)
-                && let Some(told) = too_big::answer(&packet, bytes, mtu, packet.destination)
+                && let Some(error_packet) = too_big::answer(&packet, bytes, mtu, packet.destination)
             {
-                self.device.write(&told);
+                self.device.write(&error_packet);
             }
         }
     }

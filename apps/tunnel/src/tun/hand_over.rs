@@ -34,14 +34,14 @@ pub(super) struct HandOver {
     queue: PacketQueue,
     expiry: Duration,
     /// Maximum number of messages that the connection should hold.
-    most: usize,
+    max: usize,
 }
 
 impl HandOver {
     /// `None` only if the queue's configuration were invalid, which does not occur.
     pub fn new(srtt: Duration) -> Option<HandOver> {
         let queue = PacketQueue::new(srtt)?;
-        Some(HandOver { queue, expiry: MAX_EXPIRY, most: LEAST as usize })
+        Some(HandOver { queue, expiry: MAX_EXPIRY, max: LEAST as usize })
     }
 
     /// Whether no packet waits.
@@ -68,7 +68,7 @@ impl HandOver {
     /// Passes packets to the connection until it holds enough.
     pub fn hand_over(&mut self, carrier: &impl Carrier) {
         // If the connection is over, the waiting packets are dropped with it.
-        while carrier.waiting().is_some_and(|waiting| waiting < self.most) {
+        while carrier.waiting().is_some_and(|waiting| waiting < self.max) {
             let Some(bytes) = self.queue.pop(carrier.now(), self.expiry) else { break };
             carrier.send(&bytes, self.expiry);
         }
@@ -79,9 +79,9 @@ impl HandOver {
         let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
         let by_window = stats.window * packet / stats.srtt.as_secs_f64();
         let rate = stats.rate.map_or(by_window, |rate| by_window.min(rate.as_bps() as f64));
-        let most = rate * IN_CONNECTION / packet;
+        let max = rate * IN_CONNECTION / packet;
         // Before the first round trip this is not a number.
-        self.most = if most.is_nan() { LEAST } else { most.clamp(LEAST, MOST) } as usize;
+        self.max = if max.is_nan() { LEAST } else { max.clamp(LEAST, MOST) } as usize;
         self.expiry = stats.srtt.clamp(MIN_EXPIRY, MAX_EXPIRY);
     }
 }

@@ -304,9 +304,9 @@ impl NearTun {
             }
             if let Err(mtu) = active.outgoing.send(&packet, bytes)
                 && let Some(from) = active.given.far_of(packet.source)
-                && let Some(told) = too_big::answer(&packet, bytes, mtu, from)
+                && let Some(error_packet) = too_big::answer(&packet, bytes, mtu, from)
             {
-                self.device.write(&told);
+                self.device.write(&error_packet);
             }
         }
     }

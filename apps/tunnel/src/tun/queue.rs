@@ -83,9 +83,9 @@ impl PacketQueue {
     pub fn pop(&mut self, now: Time, longest: Duration) -> Option<Vec<u8>> {
         loop {
             let next = self.discipline.dequeue(now, &mut Dropping(&mut self.packets));
-            let (came, queued) = next?;
+            let (arrived, queued) = next?;
             let Some(mut bytes) = self.packets.remove(&queued.number()) else { continue };
-            if now.since(came) > longest {
+            if now.since(arrived) > longest {
                 continue;
             }
             if queued.marked {
@@ -132,7 +132,7 @@ mod tests {
         let mut queue = PacketQueue::new(Duration::from_millis(50)).unwrap();
         let mut bulk = 0;
         let mut sparse = 0;
-        let mut came = 0;
+        let mut arrived = 0;
         let mut marked = 0;
         for ms in 0..20_000 {
             push(&mut queue, ms, &sent(1, ms, ecn));
@@ -144,7 +144,7 @@ mod tests {
             }
             let Some(bytes) = queue.pop(at(ms), Duration::from_millis(500)) else { continue };
             let (port, then, field) = left(&bytes);
-            came += 1;
+            arrived += 1;
             marked += u64::from(field == 3);
             if ms > 10_000 {
                 let longest = if port == 1 { &mut bulk } else { &mut sparse };
@@ -155,15 +155,15 @@ mod tests {
             queue.packets.len() == queue.discipline.waiting(),
             "nothing is kept of what was dropped"
         );
-        (bulk, sparse, came, marked)
+        (bulk, sparse, arrived, marked)
     }
 
     /// Without queue management it would wait for half a second, after which packets are dropped.
     #[test]
     fn excessive_flow_builds_no_standing_queue_of_its_own() {
-        let (bulk, sparse, came, marked) = run(0);
+        let (bulk, sparse, arrived, marked) = run(0);
         assert!(bulk < 200 && sparse <= 3, "{bulk} ms and {sparse} ms");
-        assert!(came > 19_900 && marked == 0, "the path is full: {came}");
+        assert!(arrived > 19_900 && marked == 0, "the path is full: {arrived}");
         // Packets of an ECN-capable flow are marked, and none is lost while the queue has room.
         let (_, sparse, _, marked) = run(2);
         assert!(sparse <= 3 && marked > 100, "{marked} marked");
