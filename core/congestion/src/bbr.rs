@@ -115,7 +115,7 @@ fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
         counts: AckCounts { losses: 0, lost: 0, acked: 1 },
         last_sent: None,
         seen_rtt: false,
-        told: (environment.dialect == Dialect::Linux).then(LastAck::default),
+        last_ack: (environment.dialect == Dialect::Linux).then(LastAck::default),
         pacing: 0.0,
     };
     bbr.pacing = bbr.paced(cwnd / NOMINAL_RTT, HIGH_GAIN);
@@ -236,7 +236,7 @@ struct Bbr {
     last_sent: Option<Time>,
     seen_rtt: bool,
     /// Linux: losses count with the ACK that reveals them, see [`LastAck`].
-    told: Option<LastAck>,
+    last_ack: Option<LastAck>,
     /// bit/s.
     pacing: f64,
 }
@@ -245,9 +245,9 @@ impl Controller for Bbr {
     fn on_sent(&mut self, sent: &Sent) {
         let silence = self.last_sent.map_or(Duration::MAX, |last| sent.now.since(last));
         self.last_sent = Some(sent.now);
-        if let Some(told) = &mut self.told {
+        if let Some(last_ack) = &mut self.last_ack {
             let gap = Duration::from_secs_f64(f64::from(sent.bytes) * 8.0 / self.pacing);
-            told.departure = told.departure.max(sent.now) + gap;
+            last_ack.departure = last_ack.departure.max(sent.now) + gap;
         }
         let pause = Duration::from_secs_f64(IDLE_PACKETS * self.packet_bits / self.pacing);
         if sent.outstanding != 1 || sent.retransmission || silence <= pause {
@@ -281,12 +281,12 @@ impl Controller for Bbr {
         self.check_full(ack);
         self.update_min_rtt(ack);
         self.set_pacing(ack);
-        if let Some(told) = &mut self.told {
+        if let Some(last_ack) = &mut self.last_ack {
             let delivered = ack.newly_delivered;
             let outstanding = ack.outstanding;
             let window = self.window.cwnd;
-            let departure = told.departure;
-            *told = LastAck { window, delivered, outstanding, losses: 0, departure };
+            let departure = last_ack.departure;
+            *last_ack = LastAck { window, delivered, outstanding, losses: 0, departure };
             self.set_cwnd(ack.newly_delivered, ack.outstanding, 0);
         } else {
             self.set_cwnd(ack.newly_delivered, ack.outstanding, self.counts.losses);
@@ -297,7 +297,8 @@ impl Controller for Bbr {
 
     /// Linux has an RTT sample of the handshake before the first packet.
     fn on_path_event(&mut self, now: Time, event: &PathEvent) {
-        if let (PathEvent::Hints(PathHints { rtt: Some(rtt), .. }), Some(_)) = (event, &self.told)
+        if let (PathEvent::Hints(PathHints { rtt: Some(rtt), .. }), Some(_)) =
+            (event, &self.last_ack)
             && !self.seen_rtt
         {
             self.seen_rtt = true;

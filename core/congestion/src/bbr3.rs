@@ -89,7 +89,7 @@ fn fresh(environment: &Environment) -> Bbr3 {
         cycle: Cycle::default(),
         min_rtt: MinRtt::default(),
         history: DeliveryHistory::default(),
-        extra: ExtraAcked { began: None, acked: 0, most: WindowedMax::new(10) },
+        extra: ExtraAcked { began: None, acked: 0, max: WindowedMax::new(10) },
         window: Bbr3Window::new(cwnd, packet_bits),
         idle_restart: false,
     }
@@ -139,7 +139,7 @@ impl Bbr3State {
 struct ExtraAcked {
     began: Option<Time>,
     acked: u64,
-    most: WindowedMax,
+    max: WindowedMax,
 }
 
 /// One ACK, with the state at the time when the packet that it acknowledges was sent.
@@ -217,9 +217,9 @@ impl Bbr3 {
         let extra = (self.extra.acked as f64 - expected).min(self.window.cwnd);
         // In Startup only the last round counts.
         if !self.full.reached && self.rounds.start {
-            self.extra.most = WindowedMax::new(10);
+            self.extra.max = WindowedMax::new(10);
         }
-        self.extra.most.update(self.rounds.count, extra);
+        self.extra.max.update(self.rounds.count, extra);
     }
 }
 

@@ -73,10 +73,10 @@ const MIN_WINDOW: f64 = 2.0;
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let rate = settings.number("rate");
-    let told = if rate > 0.0 { Some(rate) } else { hinted(&environment.hints) };
+    let given_rate = if rate > 0.0 { Some(rate) } else { hinted(&environment.hints) };
     Box::new(Brutal {
         configured: rate > 0.0,
-        told,
+        given_rate,
         min_share: 1.0 - settings.number("compensation"),
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         initial_window: bounded(environment.initial_window, MIN_WINDOW),
@@ -95,7 +95,7 @@ struct Brutal {
     /// Whether the rate comes from the parameter. If so, hints do not change it.
     configured: bool,
     /// Configured rate in bit/s.
-    told: Option<f64>,
+    given_rate: Option<f64>,
     min_share: f64,
     packet_bits: f64,
     initial_window: f64,
@@ -176,7 +176,7 @@ impl Breaker {
 impl Brutal {
     /// Rate in bit/s before the circuit breaker.
     fn wanted(&self) -> Option<f64> {
-        self.told.map(|told| told / self.arrivals.share().max(self.min_share))
+        self.given_rate.map(|given_rate| given_rate / self.arrivals.share().max(self.min_share))
     }
 
     fn rate(&self) -> Option<f64> {
@@ -229,7 +229,7 @@ impl Controller for Brutal {
 
     fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
         if let (PathEvent::Hints(hints), false) = (event, self.configured) {
-            self.told = hinted(hints).or(self.told);
+            self.given_rate = hinted(hints).or(self.given_rate);
         }
     }
 

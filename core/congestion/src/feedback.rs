@@ -21,8 +21,8 @@ impl Feedback {
     pub fn of(numbers: &[f64]) -> Feedback {
         let mut feedback = Feedback::NONE;
         for (word, x) in feedback.words.iter_mut().zip(numbers) {
-            let most = f64::from(f32::MAX);
-            *word = (x.clamp(-most, most) as f32).to_bits();
+            let max = f64::from(f32::MAX);
+            *word = (x.clamp(-max, max) as f32).to_bits();
             feedback.used += 1;
         }
         feedback

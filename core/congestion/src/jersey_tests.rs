@@ -140,8 +140,8 @@ fn a_timeout_starts_anew_below_the_optimum() {
 fn arrival_times_are_immune_to_bunched_acks() {
     let optimum = |spec: &str| {
         let mut s = IdealPath::new(build(spec));
-        let mut least = f64::MAX;
-        let mut most = 0.0_f64;
+        let mut min = f64::MAX;
+        let mut max = 0.0_f64;
         for n in 0..4000_u64 {
             s.gap = Duration::ZERO;
             let mut ack = s.ack(1, false);
@@ -151,18 +151,18 @@ fn arrival_times_are_immune_to_bunched_acks() {
             if n > 2000 {
                 s.controller.watch(&mut |name, x| {
                     if name == "bandwidth_bps" {
-                        least = least.min(x);
-                        most = most.max(x);
+                        min = min.min(x);
+                        max = max.max(x);
                     }
                 });
             }
         }
-        (least, most)
+        (min, max)
     };
-    let (least, most) = optimum("jersey(estimator=new-jersey)");
-    assert!((least - 1.6e6).abs() < 80.0 && (most - 1.6e6).abs() < 80.0, "{least} {most}");
-    let (least, most) = optimum("jersey");
-    assert!(most - least > 0.4e6, "the ACKs' own times do not: {least} {most}");
+    let (min, max) = optimum("jersey(estimator=new-jersey)");
+    assert!((min - 1.6e6).abs() < 80.0 && (max - 1.6e6).abs() < 80.0, "{min} {max}");
+    let (min, max) = optimum("jersey");
+    assert!(max - min > 0.4e6, "the ACKs' own times do not: {min} {max}");
 }
 
 #[test]

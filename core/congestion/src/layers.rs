@@ -183,8 +183,8 @@ impl QualityAdaptation {
     pub fn next_layer(&self, outlook: Outlook, buffers: &Buffers) -> Option<usize> {
         let short = |target: &[f64; MAX_LAYERS]| {
             (0..self.active).find(|i| {
-                let most = buffers.limit_s * self.rates[*i];
-                buffers.bits[*i] < target[*i].min(most)
+                let max = buffers.limit_s * self.rates[*i];
+                buffers.bits[*i] < target[*i].min(max)
             })
         };
         let ahead = |i: usize| buffers.bits[i] / self.rates[i];

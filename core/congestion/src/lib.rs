@@ -296,8 +296,8 @@ pub fn smooth(old: &mut Option<f64>, new: f64, gain: f64) -> f64 {
 /// The largest window in segments: far beyond any path, and exact in a float.
 const MAX_CWND: f64 = 1e15;
 
-/// `value` within `[least, 10^15]`; NaN becomes `least`. Applied to every window, so that no
+/// `value` within `[least, 10^15]`; NaN becomes `min`. Applied to every window, so that no
 /// sequence of legal events makes one infinite.
-pub fn bounded(value: f64, least: f64) -> f64 {
-    value.max(least).min(MAX_CWND)
+pub fn bounded(value: f64, min: f64) -> f64 {
+    value.max(min).min(MAX_CWND)
 }

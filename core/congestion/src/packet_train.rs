@@ -84,19 +84,19 @@ mod tests {
     #[test]
     fn packets_sent_together_give_the_rate() {
         // 1000 bytes each 8 ms.
-        let told = rate(&[(0, 58_000, 1000), (20, 66_000, 1000), (50, 74_000, 1000)]);
-        assert_eq!(told, Some(1e6));
+        let measured = rate(&[(0, 58_000, 1000), (20, 66_000, 1000), (50, 74_000, 1000)]);
+        assert_eq!(measured, Some(1e6));
     }
 
     #[test]
     fn packets_queued_together_give_the_rate_by_bytes() {
-        let told = rate(&[
+        let measured = rate(&[
             (0, 58_000, 1000),
             (2_000, 58_400, 50),
             (7_000, 66_400, 1000),
             (7_000, 74_400, 1000),
         ]);
-        let rate = told.unwrap();
+        let rate = measured.unwrap();
         assert!((rate / 1e6 - 1.0).abs() < 1e-9, "{rate}");
     }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn two_reports_of_two_packets_each_are_too_few_arrivals() {
-        let told = [(0, 60_000, 1000), (0, 60_000, 1000), (0, 68_000, 1000)];
-        assert_eq!(rate(&told), None);
+        let arrivals = [(0, 60_000, 1000), (0, 60_000, 1000), (0, 68_000, 1000)];
+        assert_eq!(rate(&arrivals), None);
     }
 }

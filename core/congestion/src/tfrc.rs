@@ -154,9 +154,9 @@ impl Options {
             packet: f64::from(environment.packet_bytes.max(1)),
         }
     }
-    /// t_RTO of the equation, in seconds; `told` is the estimate of ns-2's sender.
-    fn rto(&self, rtt: f64, told: f64) -> f64 {
-        let rto = if self.ns2 { told } else { 4.0 * rtt };
+    /// t_RTO of the equation, in seconds; `reported` is the estimate of ns-2's sender.
+    fn rto(&self, rtt: f64, reported: f64) -> f64 {
+        let rto = if self.ns2 { reported } else { 4.0 * rtt };
         rto.max(self.min_rto)
     }
     /// W_init in bytes (RFC 5348 section 4.2); ns-2 counts whole packets (RFC 3390).

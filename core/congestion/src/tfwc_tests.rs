@@ -179,7 +179,7 @@ fn periodic_losses_fill_the_history() {
 /// N.
 #[test]
 fn one_random_loss_per_block_averages_the_block() {
-    for (block, least, most) in [(100, 100.0, 103.0), (20, 20.0, 21.5), (10, 10.0, 11.0)] {
+    for (block, min, max) in [(100, 100.0, 103.0), (20, 20.0, 21.5), (10, 10.0, 11.0)] {
         let random_key = narrows_base::RandomKey::from_seed(3).named("block");
         let place = move |n| (random_key.draw(n / block) * block as f64) as u64;
         let mut line = Line::new("tfwc(rate-mode=on)", move |n| n % block == place(n));
@@ -190,7 +190,7 @@ fn one_random_loss_per_block_averages_the_block() {
             sum += line.ali();
         }
         let mean = sum / (1980 * block) as f64;
-        assert!((least..most).contains(&mean), "block {block}: {mean}");
+        assert!((min..max).contains(&mean), "block {block}: {mean}");
     }
 }
 
@@ -314,7 +314,7 @@ fn an_event_lasts_a_round_trip_from_its_first_loss() {
     t.intervals.begin(100.0);
     t.clock.sample(Duration::from_millis(100));
     t.event = at(1000);
-    let mut told = |ms: u64, lost: bool, marked: bool| {
+    let mut counts_after = |ms: u64, lost: bool, marked: bool| {
         t.on_packet_outcome(&PacketOutcome {
             now: at(2000),
             seq: 0,
@@ -326,11 +326,11 @@ fn an_event_lasts_a_round_trip_from_its_first_loss() {
         });
         (t.intervals.closed().len(), t.intervals.open() as u64)
     };
-    assert_eq!(told(1060, true, false), (1, 1));
-    assert_eq!(told(1100, true, false), (1, 2), "not later than a round trip");
-    assert_eq!(told(1101, true, false), (2, 1));
-    assert_eq!(told(1150, false, false), (2, 2));
-    assert_eq!(told(1202, false, true), (3, 1), "a mark is as a loss");
+    assert_eq!(counts_after(1060, true, false), (1, 1));
+    assert_eq!(counts_after(1100, true, false), (1, 2), "not later than a round trip");
+    assert_eq!(counts_after(1101, true, false), (2, 1));
+    assert_eq!(counts_after(1150, false, false), (2, 2));
+    assert_eq!(counts_after(1202, false, true), (3, 1), "a mark is as a loss");
 }
 
 /// Choi 2006, algorithm 4 in window mode.

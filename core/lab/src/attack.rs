@@ -206,18 +206,18 @@ pub fn attack(a: &Attack, control: &RunControl<'_>) -> Result<Findings, String> 
     Ok(Findings { worst, cases })
 }
 
-fn keep_worst(found: &mut Vec<Finding>, most: usize) {
+fn keep_worst(found: &mut Vec<Finding>, max: usize) {
     found.sort_by(|a, b| b.badness.total_cmp(&a.badness));
-    found.truncate(most);
+    found.truncate(max);
 }
 
 /// The worst case of each kind: cases with the same impairments are one finding.
-fn different(found: &[Finding], most: usize) -> Vec<Case> {
+fn different(found: &[Finding], max: usize) -> Vec<Case> {
     let mut kinds = Vec::new();
     let mut cases = Vec::new();
     for f in found {
         let kind = f.case.kind();
-        if !kinds.contains(&kind) && cases.len() < most {
+        if !kinds.contains(&kind) && cases.len() < max {
             kinds.push(kind);
             cases.push(f.case.clone());
         }

@@ -31,13 +31,13 @@ pub fn bind(r: &ProtocolOutcome) -> bool {
 
 /// The settings that permit this many bytes in flight, at the sender and at the receiver.
 pub fn sysctls(flight_bytes: f64) -> String {
-    let most = |factor: f64, least: f64| {
-        ((flight_bytes * factor).max(least) / MIB).ceil() as u64 * (MIB as u64)
+    let max = |factor: f64, min: f64| {
+        ((flight_bytes * factor).max(min) / MIB).ceil() as u64 * (MIB as u64)
     };
     format!(
         "net.ipv4.tcp_wmem='4096 16384 {}' at the sender and net.ipv4.tcp_rmem='4096 131072 {}' at the receiver",
-        most(SEND_BUFFER_PER_BYTE, LARGEST.0),
-        most(RECEIVE_BUFFER_PER_BYTE, LARGEST.1)
+        max(SEND_BUFFER_PER_BYTE, LARGEST.0),
+        max(RECEIVE_BUFFER_PER_BYTE, LARGEST.1)
     )
 }
 

@@ -110,8 +110,8 @@ impl Resamples {
         if v.len() < RANGE_VALUES {
             return estimate;
         }
-        let least = v.iter().copied().fold(f64::INFINITY, f64::min);
-        estimate.within(least, v.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+        let min = v.iter().copied().fold(f64::INFINITY, f64::min);
+        estimate.within(min, v.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     }
 
     /// The same for events; `exposure` is the quantity in each run to which they are related.
@@ -235,7 +235,7 @@ mod tests {
     /// Coverage by Student's t and by these intervals, and their half-width at most, in standard errors.
     struct IntervalCoverage {
         student: f64,
-        ours: f64,
+        adjusted: f64,
         widest: f64,
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let resamples = Resamples::of(n);
         let mut stream = RandomKey::from_seed(3).named("coverage").stream();
         let mut student = 0;
-        let mut ours = 0;
+        let mut adjusted = 0;
         let mut widest = 0.0f64;
         for _ in 0..SAMPLES {
             let v: Vec<f64> = (0..n).map(|_| (of.draw)(stream.unit(), stream.unit())).collect();
@@ -254,12 +254,12 @@ mod tests {
             let t = estimate(v.iter().copied());
             let e = resamples.estimate(&v);
             student += contains(t);
-            ours += contains(e);
+            adjusted += contains(e);
             let error = t.half().unwrap_or(0.0) / crate::stats::student_t975(n - 1);
             widest = widest.max(e.half().unwrap_or(0.0) / error);
         }
         let share = |count: usize| count as f64 / SAMPLES as f64;
-        IntervalCoverage { student: share(student), ours: share(ours), widest }
+        IntervalCoverage { student: share(student), adjusted: share(adjusted), widest }
     }
 
     /// `cargo test -p narrows-lab --lib interval_coverage -- --nocapture` prints the table of docs/scenarios.md.
@@ -268,16 +268,29 @@ mod tests {
         for of in &DISTRIBUTIONS {
             for n in [3, 5, 10, 30] {
                 let c = coverage(n, of);
-                println!("{:12} {n:2}  {:.3}  {:.3}  {:.1}", of.name, c.student, c.ours, c.widest);
-                assert!(c.ours >= c.student - 0.012, "{} {n}: {}, {}", of.name, c.ours, c.student);
+                println!(
+                    "{:12} {n:2}  {:.3}  {:.3}  {:.1}",
+                    of.name, c.student, c.adjusted, c.widest
+                );
+                assert!(
+                    c.adjusted >= c.student - 0.012,
+                    "{} {n}: {}, {}",
+                    of.name,
+                    c.adjusted,
+                    c.student
+                );
                 assert!(c.widest < 3.0 * (n as f64).sqrt(), "{} {n}: {}", of.name, c.widest);
             }
         }
         // A queueing delay that occurs rarely.
         let exponential = coverage(10, &DISTRIBUTIONS[2]);
-        assert!(exponential.student < 0.92 && exponential.ours > 0.905, "{}", exponential.ours);
+        assert!(
+            exponential.student < 0.92 && exponential.adjusted > 0.905,
+            "{}",
+            exponential.adjusted
+        );
         // For symmetric values the intervals stay as they were.
-        let even = coverage(10, &DISTRIBUTIONS[0]).ours;
+        let even = coverage(10, &DISTRIBUTIONS[0]).adjusted;
         assert!((0.93..=0.985).contains(&even), "{even}");
     }
 

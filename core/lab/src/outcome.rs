@@ -66,9 +66,9 @@ impl Estimate {
         Estimate { mean: self.mean * factor, distances: self.distances.map(scaled) }
     }
     /// The interval cut to the values that the quantity can have.
-    pub fn within(&self, least: f64, largest: f64) -> Estimate {
+    pub fn within(&self, min: f64, largest: f64) -> Estimate {
         let cut = |d: Distances| Distances {
-            below: d.below.min(self.mean - least).max(0.0),
+            below: d.below.min(self.mean - min).max(0.0),
             above: d.above.min(largest - self.mean).max(0.0),
         };
         Estimate { mean: self.mean, distances: self.distances.map(cut) }

@@ -176,7 +176,7 @@ impl RecommendationBasis {
         }
     }
 
-    fn most<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
+    fn best_of<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let some = pool.iter().copied().filter(|r| self.value(r) > 0.0);
         some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
     }
@@ -312,7 +312,7 @@ impl RecommendationBasis {
     /// The alternative with the highest value, if it is higher, and for `bulk` the one with the least delay that loses
     /// less than [`GAIN`]: each with its own figures. If there is none that gains anything, the best other one.
     fn alternatives(&self, others: &[Candidate<'_>], chosen: Candidate<'_>) -> Vec<String> {
-        let more = self.most(others).filter(|r| self.value(r) > 1.005 * self.value(chosen));
+        let more = self.best_of(others).filter(|r| self.value(r) > 1.005 * self.value(chosen));
         let by = self.aim.tie_breaker();
         let quick = (others.iter().copied())
             .filter(|r| self.aim == Aim::Bulk && surely_less(r, chosen, by))
@@ -427,7 +427,7 @@ impl RecommendationBasis {
         linux: Option<Candidate<'_>>,
     ) -> String {
         let text = format!("Use {}: {}", chosen.protocol, self.what_it_does(chosen));
-        let next = self.most(rest).filter(|r| linux.is_none_or(|l| l.protocol != r.protocol));
+        let next = self.best_of(rest).filter(|r| linux.is_none_or(|l| l.protocol != r.protocol));
         match next.map(|next| (self.gain(chosen, next), next)) {
             Some((gain, next)) if gain.size > 0.0 => {
                 let word = if self.aim.measure(chosen).1 { "more" } else { "sooner" };
@@ -441,9 +441,9 @@ impl RecommendationBasis {
     /// The relative gain of one protocol over another in the aim's measure, and how sure it is.
     fn gain(&self, chosen: Candidate<'_>, other: Candidate<'_>) -> RelativeGain {
         let (measure, more) = self.aim.measure(chosen);
-        let ours = mean(chosen, measure);
-        let theirs = mean(other, measure);
-        let size = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
+        let of_chosen = mean(chosen, measure);
+        let of_other = mean(other, measure);
+        let size = if more { of_chosen / of_other - 1.0 } else { 1.0 - of_chosen / of_other };
         let paired = paired(chosen.seeds_of(measure), other.seeds_of(measure));
         let sure = match paired.and_then(|d| d.ci95()) {
             _ if chosen.one_trajectory || other.one_trajectory => {
@@ -454,8 +454,8 @@ impl RecommendationBasis {
                 let most = ends.low.abs().max(ends.high.abs());
                 format!(
                     " (95% interval, paired by seed: {} to {})",
-                    percent(least / theirs.abs()),
-                    percent(most / theirs.abs())
+                    percent(least / of_other.abs()),
+                    percent(most / of_other.abs())
                 )
             }
             _ => format!(", which {} seeds do not make sure", chosen.seeds.min(other.seeds)),
@@ -468,7 +468,7 @@ impl RecommendationBasis {
         let out: Vec<Candidate<'_>> = (pool.iter().copied())
             .filter(|r| r.protocol != chosen.protocol && self.why_not(r).is_some())
             .collect();
-        let best = self.most(&out).filter(|r| self.value(r) > self.value(chosen));
+        let best = self.best_of(&out).filter(|r| self.value(r) > self.value(chosen));
         let default = out.iter().copied().find(|r| r.protocol == LINUX_DEFAULT);
         let default = default.filter(|r| best.is_none_or(|best| best.protocol != r.protocol));
         let sentence = |r: Candidate<'_>| {
@@ -504,9 +504,9 @@ fn paired(
     a: impl Iterator<Item = (u64, f64)>,
     b: impl Iterator<Item = (u64, f64)>,
 ) -> Option<Estimate> {
-    let theirs: Vec<(u64, f64)> = b.collect();
+    let of_other: Vec<(u64, f64)> = b.collect();
     let differences: Vec<f64> = a
-        .filter_map(|(seed, x)| theirs.iter().find(|t| t.0 == seed).map(|t| x - t.1))
+        .filter_map(|(seed, x)| of_other.iter().find(|t| t.0 == seed).map(|t| x - t.1))
         .filter(|d| d.is_finite())
         .collect();
     (differences.len() > 1).then(|| Resamples::of(differences.len()).estimate(&differences))

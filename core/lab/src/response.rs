@@ -63,14 +63,14 @@ impl Response {
                 let Some(before) = mean_before(before, step, from) else { continue };
                 // A group that is already at the new share need not respond.
                 if down {
-                    let most = (HALF * before).max((1.0 + NEAR) * step.after_bps);
-                    if before > most {
-                        halving.push(seconds_until(&ticks.offered, step, from, |r| r <= most));
+                    let max = (HALF * before).max((1.0 + NEAR) * step.after_bps);
+                    if before > max {
+                        halving.push(seconds_until(&ticks.offered, step, from, |r| r <= max));
                     }
                 } else {
-                    let least = (1.0 - NEAR) * step.after_bps;
-                    if before < least {
-                        takeup.push(seconds_until(&ticks.served, step, from, |r| r >= least));
+                    let min = (1.0 - NEAR) * step.after_bps;
+                    if before < min {
+                        takeup.push(seconds_until(&ticks.served, step, from, |r| r >= min));
                     }
                 }
             }

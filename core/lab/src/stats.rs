@@ -67,12 +67,12 @@ pub fn differ(a: Estimate, b: Estimate) -> bool {
 
 /// Jain's index `(Σx)² / (n Σx²)`: 1 if all are equal, 1/n if one has everything.
 pub fn jain(x: &[f64]) -> f64 {
-    let most = x.iter().fold(0.0f64, |m, x| m.max(*x));
-    if most <= 0.0 {
+    let max = x.iter().fold(0.0f64, |m, x| m.max(*x));
+    if max <= 0.0 {
         return f64::NAN;
     }
-    let sum: f64 = x.iter().map(|x| x / most).sum();
-    let squares: f64 = x.iter().map(|x| (x / most) * (x / most)).sum();
+    let sum: f64 = x.iter().map(|x| x / max).sum();
+    let squares: f64 = x.iter().map(|x| (x / max) * (x / max)).sum();
     sum * sum / (x.len() as f64 * squares)
 }
 

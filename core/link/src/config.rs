@@ -77,10 +77,10 @@ impl QueueLimit {
     pub const fn admits(self, packets: u64, bytes: u64) -> bool {
         match self {
             QueueLimit::Unlimited => true,
-            QueueLimit::Packets(most) => packets <= most,
-            QueueLimit::Bytes(most) => bytes <= most,
-            QueueLimit::Either { packets: most, bytes: most_bytes } => {
-                packets <= most || bytes <= most_bytes
+            QueueLimit::Packets(max) => packets <= max,
+            QueueLimit::Bytes(max) => bytes <= max,
+            QueueLimit::Either { packets: max, bytes: most_bytes } => {
+                packets <= max || bytes <= most_bytes
             }
         }
     }

@@ -157,7 +157,7 @@ mod tests {
     /// deviations removes some of Pareto's.
     #[test]
     fn delays_have_their_distributions_mean_and_spread() {
-        for (distribution, mean, deviation, least) in [
+        for (distribution, mean, deviation, min) in [
             (Distribution::Late, 0.105, 0.010 / 12f64.sqrt(), 0.1),
             (Distribution::Uniform, 0.1, 0.010 / 3f64.sqrt(), 0.09),
             (Distribution::Normal, 0.1, 0.010, 0.06),
@@ -176,7 +176,7 @@ mod tests {
                 (spread / deviation - 1.0).abs() < 0.05,
                 "{distribution:?}: deviation {spread}"
             );
-            assert!(all.iter().all(|x| *x >= least), "{distribution:?}");
+            assert!(all.iter().all(|x| *x >= min), "{distribution:?}");
         }
     }
 

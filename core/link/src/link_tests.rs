@@ -123,7 +123,7 @@ fn impaired(impairments: Impairments) -> LinkConfig {
 #[test]
 fn early_packets_overtake_and_keep_their_gap() {
     let arrivals: Vec<(u64, u16)> = (0..20_000).map(|n| (n * 1_000_000, 1000)).collect();
-    for (share, gap, least, most) in
+    for (share, gap, min, max) in
         [(0.25, 1, 4800, 5200), (1.0, 5, 4000, 4000), (0.5, 5, 3300, 3367)]
     {
         let early = Some(EarlyConfig { share, correlation: 0.0, gap });
@@ -136,7 +136,7 @@ fn early_packets_overtake_and_keep_their_gap() {
                 numbers.push(*number);
             }
         }
-        assert!((least..=most).contains(&numbers.len()), "{share}, gap {gap}: {}", numbers.len());
+        assert!((min..=max).contains(&numbers.len()), "{share}, gap {gap}: {}", numbers.len());
         assert!(numbers.windows(2).all(|w| w[1] - w[0] >= gap), "{share}, gap {gap}");
         assert_eq!(out.len(), 20_000);
     }

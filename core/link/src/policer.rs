@@ -91,8 +91,8 @@ mod tests {
                 let mut sum = 0;
                 for (to, bytes) in &passed[i..] {
                     sum += bytes;
-                    let most = burst as f64 + bps as f64 / 8.0 * to.since(*from).as_secs_f64();
-                    prop_assert!(sum as f64 <= most + 1.0, "{sum} {most}");
+                    let max = burst as f64 + bps as f64 / 8.0 * to.since(*from).as_secs_f64();
+                    prop_assert!(sum as f64 <= max + 1.0, "{sum} {max}");
                 }
             }
             let mut slow = policer(bps, burst);

@@ -206,11 +206,11 @@ impl Calendar {
         if at == FEW && self.heads.is_empty() {
             return self.make_buckets(event);
         }
-        let least = at.saturating_sub(CROWD);
-        while at > least && self.current[at - 1].order() < event.order() {
+        let min = at.saturating_sub(CROWD);
+        while at > min && self.current[at - 1].order() < event.order() {
             at -= 1;
         }
-        if at == least && least > 0 {
+        if at == min && min > 0 {
             self.crowd.push(Reverse(event));
         } else {
             self.current.insert(at, event);
@@ -470,22 +470,22 @@ mod tests {
     #[test]
     fn few_events_come_in_order_with_and_without_buckets() {
         let mut random = RandomKey::from_seed(3).named("few").stream();
-        for most in [1, FEW - 1, FEW, FEW + 1, 3 * FEW] {
+        for max in [1, FEW - 1, FEW, FEW + 1, 3 * FEW] {
             let mut calendar = Calendar::new();
             let mut heap = BinaryHeap::new();
             let mut now = 0;
             for i in 0..2_000u32 {
-                while heap.len() < most && random.chance(0.6) {
+                while heap.len() < max && random.chance(0.6) {
                     let at = Time::from_nanos(now + random.bits() % 40_000_000);
                     let event = SimEvent::new(at, KINDS[i as usize % 7], i);
                     calendar.push(event);
                     heap.push(Reverse(event));
                 }
                 let expected = heap.pop().map(|e| e.0);
-                assert_eq!(calendar.pop(Time::NEVER), expected, "at most {most}");
+                assert_eq!(calendar.pop(Time::NEVER), expected, "at most {max}");
                 now = expected.map_or(now, |e| e.time.as_nanos());
             }
-            assert_eq!(calendar.heads.is_empty(), most <= FEW, "at most {most}");
+            assert_eq!(calendar.heads.is_empty(), max <= FEW, "at most {max}");
         }
     }
 

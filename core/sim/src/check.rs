@@ -64,8 +64,8 @@ fn span(field: &str, t: Time) -> Result<(), FieldError> {
     at_most(field, t.since(Time::ZERO), MAX_TIME)
 }
 
-fn too_many(field: &str, n: usize, what: &str, most: usize) -> FieldError {
-    FieldError::new(field, format!("{n} {what} are more than {most}"))
+fn too_many(field: &str, n: usize, what: &str, max: usize) -> FieldError {
+    FieldError::new(field, format!("{n} {what} are more than {max}"))
 }
 
 fn alike(list: &str, a: usize, b: usize, name: &str) -> FieldError {
@@ -177,9 +177,9 @@ fn changes(spec: &NetworkSpec) -> Result<(), FieldError> {
         }
         change.check().map_err(|e| e.within(&field))?;
     }
-    let told = spec.reconfigurations.len();
-    if told > MAX_CHANGES {
-        return Err(too_many("reconfigurations", told, "reconfigurations", MAX_CHANGES));
+    let count = spec.reconfigurations.len();
+    if count > MAX_CHANGES {
+        return Err(too_many("reconfigurations", count, "reconfigurations", MAX_CHANGES));
     }
     for (i, (_, group, hints)) in spec.reconfigurations.iter().enumerate() {
         let field = format!("reconfigurations[{i}]");

@@ -171,8 +171,8 @@ impl FrameMeter {
     }
     /// A frame was shown, or the measured span ends.
     fn shown_at(&mut self, at: Time) {
-        let most = (self.interval.saturating_mul(3)).max(self.interval + FREEZE);
-        if self.shown.is_some_and(|before| at.since(before) > most) {
+        let max = (self.interval.saturating_mul(3)).max(self.interval + FREEZE);
+        if self.shown.is_some_and(|before| at.since(before) > max) {
             self.result.stalls += 1;
         }
         self.shown = Some(at);

@@ -200,7 +200,7 @@ impl Network {
                 }
             }
             if self.overfull {
-                return Err(SimError::TooManyPackets { at: self.now, most: MAX_PACKETS });
+                return Err(SimError::TooManyPackets { at: self.now, max: MAX_PACKETS });
             }
         }
         Ok(())

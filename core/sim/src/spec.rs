@@ -95,7 +95,7 @@ pub enum SimError {
         /// When it happened.
         at: Time,
         /// The limit.
-        most: usize,
+        max: usize,
     },
     /// Millions of events at the same simulated time without an end: packets circulate without delay, or a controller
     /// always requests a tick that is already due.
@@ -113,9 +113,9 @@ impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SimError::Spec(e) => e.fmt(f),
-            SimError::TooManyPackets { at, most } => write!(
+            SimError::TooManyPackets { at, max } => write!(
                 f,
-                "at {at:?} more than {most} packets are under way or wait: a link's queue needs a \
+                "at {at:?} more than {max} packets are under way or wait: a link's queue needs a \
                  limit, or a link duplicates too much"
             ),
             SimError::TimeStandsStill { at } => write!(

@@ -145,11 +145,11 @@ impl Quantity {
         if means.iter().any(|m| m.is_nan()) {
             return f64::NAN;
         }
-        let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let min = means.iter().copied().fold(f64::INFINITY, f64::min);
         match stat {
             Stat::Largest => means.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            Stat::Smallest => least,
-            _ => least / (means.iter().sum::<f64>() / means.len() as f64),
+            Stat::Smallest => min,
+            _ => min / (means.iter().sum::<f64>() / means.len() as f64),
         }
     }
 

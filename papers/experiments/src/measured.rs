@@ -36,18 +36,18 @@ fn stages(claim: &Claim) -> &'static [usize] {
 }
 
 /// The smallest number of seeds after which a claim may be decided: twenty for a share of runs, else two.
-fn least(claim: &Claim) -> usize {
+fn min_runs(claim: &Claim) -> usize {
     if is_share(claim) { OF_A_SHARE[0] } else { 2 }
 }
 
 /// Number of checks of a claim whose scenario has `first` seeds.
 fn looks(claim: &Claim, first: usize) -> usize {
-    usize::from(first >= least(claim)) + stages(claim).iter().filter(|s| **s > first).count()
+    usize::from(first >= min_runs(claim)) + stages(claim).iter().filter(|s| **s > first).count()
 }
 
 /// Whether a claim needs the seeds of this stage.
 pub fn wants(claim: &Claim, ours: &MeasuredValue, stage: usize) -> bool {
-    let few = ours.seeds < least(claim) || ours.value.interval == Uncertainty::None;
+    let few = ours.seeds < min_runs(claim) || ours.value.interval == Uncertainty::None;
     let simulated = ours.seeds > 0;
     simulated
         && ours.seeds < stage

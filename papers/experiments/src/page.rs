@@ -118,12 +118,13 @@ fn seeds(judged: &[CheckedClaim]) -> String {
     for (i, j) in judged.iter().enumerate().filter(|(_, j)| j.seeds > 0) {
         by_count.entry(j.seeds).or_default().push((i + 1).to_string());
     }
-    let Some(most) = by_count.iter().max_by_key(|c| c.1.len()).map(|c| *c.0) else {
+    let Some(usual) = by_count.iter().max_by_key(|c| c.1.len()).map(|c| *c.0) else {
         return "All of these are models.".into();
     };
     let text = |n: usize| if n == 1 { "one run".into() } else { format!("{n} runs") };
-    let mut out = format!("± is half of the interval, (… to …) an uneven one, over {}", text(most));
-    for (n, claims) in by_count.iter().filter(|c| *c.0 != most) {
+    let mut out =
+        format!("± is half of the interval, (… to …) an uneven one, over {}", text(usual));
+    for (n, claims) in by_count.iter().filter(|c| *c.0 != usual) {
         let _ = write!(out, "; claims {} over {}", claims.join(", "), text(*n));
     }
     out + " ([how claims are judged](../README.md#verdicts))."
@@ -167,8 +168,8 @@ fn describe(s: &Scenario) -> String {
         let rate = r.hints.rate.map(|rate| format!(" {}", rate_text(rate)));
         let rtt = r.hints.rtt.map(|rtt| format!(" an RTT of {}", time_text(rtt)));
         let loss = r.hints.loss.map(|loss| format!(" a loss of {loss}"));
-        let told: Vec<String> = [rate, rtt, loss].into_iter().flatten().collect();
-        let _ = writeln!(out, "{}", told.join(","));
+        let parts: Vec<String> = [rate, rtt, loss].into_iter().flatten().collect();
+        let _ = writeln!(out, "{}", parts.join(","));
     }
     let seeds = if s.seeds == 1 { "one seed".into() } else { format!("{} seeds", s.seeds) };
     let preset = format!("{:?}", s.preset).to_lowercase();

@@ -149,8 +149,8 @@ mod tests {
     fn the_largest_modulus_is_that_of_the_roots() {
         for c in [vec![-0.368, 0.401, 1.0, -2.0, 1.0], vec![0.3, 0.1, -0.2, 0.9, 0.4, 1.0]] {
             let p = Polynomial::new(c);
-            let most = p.roots().iter().map(|z| z.modulus()).fold(0.0, f64::max);
-            assert!((p.largest_modulus() - most).abs() < 1e-8, "{p:?}");
+            let max = p.roots().iter().map(|z| z.modulus()).fold(0.0, f64::max);
+            assert!((p.largest_modulus() - max).abs() < 1e-8, "{p:?}");
         }
     }
 }

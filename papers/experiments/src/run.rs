@@ -69,7 +69,7 @@ pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<RunFi
     work.run_seeds(&places.keys().copied().collect(), 1, jobs)?;
     for (claim, seeds) in seeds.iter().enumerate() {
         for place in work.places_of(claim) {
-            places.entry(place).and_modify(|most| *most = (*most).max(*seeds));
+            places.entry(place).and_modify(|max| *max = (*max).max(*seeds));
         }
     }
     let values = work.values.iter().flatten().map(|v| v.to_bits());

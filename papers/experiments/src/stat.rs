@@ -186,17 +186,17 @@ fn turns(values: impl Iterator<Item = f64>, swing: f64) -> usize {
 
 /// The longest time over which `test(before, now)` holds from sample to sample.
 fn longest(samples: &[(f64, f64)], test: impl Fn(f64, f64) -> bool) -> f64 {
-    let mut most = 0.0f64;
+    let mut max = 0.0f64;
     let mut since = samples[0].0;
     let mut before = samples[0].1;
     for &(t, v) in samples {
         if !test(before, v) {
             since = t;
         }
-        most = most.max(t - since);
+        max = max.max(t - since);
         before = v;
     }
-    most
+    max
 }
 
 /// Means over bins of `width` seconds; each bin is dated at its end.

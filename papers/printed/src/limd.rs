@@ -138,7 +138,7 @@ fn with_rise(rise: Rise, environment: &Environment) -> Box<dyn Controller> {
         out: 0,
         beta: FIRST_BETA,
         known: 0.0,
-        least: 0.0,
+        min: 0.0,
         steady: Steady::default(),
         slow_start: false,
         cut_at: None,
@@ -199,7 +199,7 @@ struct Limd {
     beta: f64,
     /// The largest given or measured rate of the path, and the lower bound, in packets per second.
     known: f64,
-    least: f64,
+    min: f64,
     steady: Steady,
     slow_start: bool,
     cut_at: Option<Time>,
@@ -216,7 +216,7 @@ impl Limd {
             let rate = bounded(rate.as_bps() as f64 / self.packet_bits, MIN_RATE);
             self.rate = Some(rate);
             self.known = rate;
-            self.least = BELOW * rate;
+            self.min = BELOW * rate;
             self.before = None;
             self.beta = FIRST_BETA;
             self.slow_start = false;
@@ -261,27 +261,28 @@ impl Limd {
 
     /// An epoch has ended at the receiver.
     fn take_feedback(&mut self, feedback: &Feedback) {
-        let came = feedback.number(0);
+        let arrival_gap = feedback.number(0);
         let left = feedback.number(1);
         let notified = feedback.number(2) > 0.0;
         let epoch = feedback.number(3);
-        let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0 && epoch != self.epoch)
+        let Some(rate) =
+            self.rate.filter(|_| arrival_gap > 0.0 && left > 0.0 && epoch != self.epoch)
         else {
             return;
         };
         self.epoch = epoch;
-        self.ratio = came / left;
+        self.ratio = arrival_gap / left;
         if self.rise == Rise::OverRatio {
             self.slow_start &= self.ratio <= 1.0 + DEAD;
             if self.before.is_none() {
-                self.follow(rate, came);
+                self.follow(rate, arrival_gap);
             }
             return;
         }
-        self.known = self.known.max(1.0 / came);
+        self.known = self.known.max(1.0 / arrival_gap);
         if notified || self.ratio > 1.0 + DEAD {
             // The bound follows the present receiving rate.
-            self.known = 1.0 / came;
+            self.known = 1.0 / arrival_gap;
             self.decrease(rate);
         } else if self.slow_start {
             // A halved rate doubles no further until it has returned.
@@ -298,11 +299,11 @@ impl Limd {
     }
 
     /// A channel of the flow's own: S/r.
-    fn follow(&mut self, rate: f64, came: f64) {
+    fn follow(&mut self, rate: f64, arrival_gap: f64) {
         if self.slow_start {
             self.set(2.0 * rate);
         } else if (self.ratio - 1.0).abs() > DEAD {
-            self.set(1.0 / came);
+            self.set(1.0 / arrival_gap);
         }
     }
 
@@ -310,11 +311,11 @@ impl Limd {
         self.slow_start = false;
         self.steady = Steady::default();
         if self.beta >= MAX_BETA {
-            self.least /= 2.0;
+            self.min /= 2.0;
         }
         let factor = 1.0 - self.beta;
-        let least = self.least;
-        let reduced = |rate: f64| (rate * factor).max(least.min(rate));
+        let min = self.min;
+        let reduced = |rate: f64| (rate * factor).max(min.min(rate));
         self.before = self.before.map(reduced);
         self.set(reduced(rate));
         self.beta = (2.0 * self.beta).min(MAX_BETA);
@@ -332,7 +333,7 @@ impl Limd {
         self.steady.epochs += 1;
         self.steady.sum += rate;
         if self.steady.epochs >= STEADY {
-            self.least = BELOW * self.steady.sum / self.steady.epochs as f64;
+            self.min = BELOW * self.steady.sum / self.steady.epochs as f64;
             if self.rise == Rise::Probe && self.steady.epochs.is_multiple_of(STEADY) {
                 self.beta = FIRST_BETA;
                 self.increase(rate);
@@ -378,7 +379,7 @@ impl Controller for Limd {
             self.before = None;
             if let Some(rate) = self.rate {
                 self.slow_start = true;
-                self.least = 0.0;
+                self.min = 0.0;
                 self.set(rate.min(1.0 / positive(restart.srtt)));
             }
         }

@@ -48,7 +48,7 @@ impl Aggregation {
 
     /// Segments to add to the window.
     pub fn extra_acked(&self, bandwidth: f64) -> f64 {
-        let most = (bandwidth * MAX_EXTRA_ACKED_S).floor();
-        self.excess[0].max(self.excess[1]).min(most)
+        let max = (bandwidth * MAX_EXTRA_ACKED_S).floor();
+        self.excess[0].max(self.excess[1]).min(max)
     }
 }

@@ -13,9 +13,9 @@ fn round_up(segments: f64) -> f64 {
 
 /// Segments that leave the host at once at a pacing rate in bit/s: those of a millisecond (`bbr_tso_segs_goal`).
 fn burst(pacing: f64, packet_bits: f64) -> f64 {
-    let least = if pacing < 1.2e6 { 1.0 } else { 2.0 };
+    let min = if pacing < 1.2e6 { 1.0 } else { 2.0 };
     let bits = (pacing / 1024.0).min(65_536.0 * 8.0);
-    (bits / packet_bits).floor().clamp(least, 127.0)
+    (bits / packet_bits).floor().clamp(min, 127.0)
 }
 
 impl Bbr {
@@ -79,7 +79,7 @@ impl Bbr {
     pub(super) fn in_network(&self, in_flight: u64, now: Time) -> f64 {
         let in_flight = in_flight as f64;
         let burst = if self.pacing_gain() > 1.0 { self.burst() } else { 0.0 };
-        let departure = self.told.as_ref().map_or(now, |t| t.departure.max(now));
+        let departure = self.last_ack.as_ref().map_or(now, |t| t.departure.max(now));
         let gone = (self.believed() * departure.since(now).as_secs_f64()).floor();
         (in_flight + burst - gone).max(0.0)
     }
@@ -125,9 +125,9 @@ impl Bbr {
 
     /// Sets the window again, as if these losses had been reported with the last ACK.
     pub(super) fn take_off(&mut self, segments: u64) {
-        let Some(told) = &mut self.told else { return };
-        told.losses = told.losses.saturating_add(segments);
-        let LastAck { window, delivered, outstanding, losses, .. } = *told;
+        let Some(last_ack) = &mut self.last_ack else { return };
+        last_ack.losses = last_ack.losses.saturating_add(segments);
+        let LastAck { window, delivered, outstanding, losses, .. } = *last_ack;
         if delivered > 0 {
             self.window.cwnd = window;
             self.set_cwnd(delivered, outstanding, losses);

@@ -124,11 +124,11 @@ impl Bbr3 {
 
     /// Most in flight while cruising.
     pub(super) fn with_headroom(&self) -> f64 {
-        let most = self.in_flight.long_term;
-        if most.is_infinite() {
+        let max = self.in_flight.long_term;
+        if max.is_infinite() {
             return f64::INFINITY;
         }
-        (most - (HEADROOM * most).max(1.0)).max(MIN_PIPE_CWND)
+        (max - (HEADROOM * max).max(1.0)).max(MIN_PIPE_CWND)
     }
 
     /// AdaptLongTermModel. Returns whether the state changed.
@@ -175,8 +175,8 @@ impl Bbr3 {
     pub(super) fn in_flight_too_high(&mut self, now: Time, at_loss: f64) {
         self.cycle.too_high = true;
         self.cycle.probe_sample = false;
-        let least = self.product(1.0).min(self.window.cwnd) * BETA;
-        self.in_flight.long_term = at_loss.max(least);
+        let min = self.product(1.0).min(self.window.cwnd) * BETA;
+        self.in_flight.long_term = at_loss.max(min);
         if self.state == Bbr3State::Up {
             self.start_down(now);
         }

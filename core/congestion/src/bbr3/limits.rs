@@ -84,8 +84,8 @@ impl Bbr3 {
 
     /// QuantizationBudget.
     pub(super) fn budgeted(&self, in_flight: f64) -> f64 {
-        let least = in_flight.max(self.window.quantum()).max(MIN_PIPE_CWND);
-        if self.state == Bbr3State::Up { least + 2.0 } else { least }
+        let min = in_flight.max(self.window.quantum()).max(MIN_PIPE_CWND);
+        if self.state == Bbr3State::Up { min + 2.0 } else { min }
     }
 
     /// Inflight(gain).
@@ -99,12 +99,12 @@ impl Bbr3 {
 
     pub(super) fn set_limits(&mut self, s: &AckSample) {
         self.window.pace(self.bandwidth.now(), self.state.pacing_gain(), self.full.reached);
-        let most = self.budgeted(self.product(self.state.cwnd_gain()) + self.extra.most.get());
+        let max = self.budgeted(self.product(self.state.cwnd_gain()) + self.extra.max.get());
         let acked = s.newly_delivered as f64;
         let window = &mut self.window;
         if self.full.reached {
-            window.cwnd = (window.cwnd + acked).min(most);
-        } else if window.cwnd < most || (self.rounds.delivered as f64) < window.initial {
+            window.cwnd = (window.cwnd + acked).min(max);
+        } else if window.cwnd < max || (self.rounds.delivered as f64) < window.initial {
             window.cwnd += acked;
         }
         window.cwnd = bounded(window.cwnd, MIN_PIPE_CWND);
@@ -117,7 +117,7 @@ impl Bbr3 {
             state if state.probes_bandwidth() => self.in_flight.long_term,
             _ => f64::INFINITY,
         };
-        let most = long_term.min(self.in_flight.short_term).max(MIN_PIPE_CWND);
-        self.window.cwnd = self.window.cwnd.min(most);
+        let max = long_term.min(self.in_flight.short_term).max(MIN_PIPE_CWND);
+        self.window.cwnd = self.window.cwnd.min(max);
     }
 }

@@ -26,7 +26,7 @@ pub struct Bbr3Rounds {
 #[derive(Clone, Debug)]
 pub struct MaxBandwidth {
     /// Largest rate of the present cycle and of the previous one.
-    most: [f64; 2],
+    max: [f64; 2],
     short_term: f64,
     /// Largest of this round.
     latest: f64,
@@ -34,13 +34,13 @@ pub struct MaxBandwidth {
 
 impl Default for MaxBandwidth {
     fn default() -> MaxBandwidth {
-        MaxBandwidth { most: [0.0; 2], short_term: f64::INFINITY, latest: 0.0 }
+        MaxBandwidth { max: [0.0; 2], short_term: f64::INFINITY, latest: 0.0 }
     }
 }
 
 impl MaxBandwidth {
     pub fn max(&self) -> f64 {
-        self.most[0].max(self.most[1])
+        self.max[0].max(self.max[1])
     }
     /// BBR.bw.
     pub fn now(&self) -> f64 {
@@ -48,7 +48,7 @@ impl MaxBandwidth {
     }
     /// A probing cycle ends: the maximum of the cycle before the last is dropped.
     pub fn advance(&mut self) {
-        self.most = [0.0, self.most[0]];
+        self.max = [0.0, self.max[0]];
     }
 }
 
@@ -202,7 +202,7 @@ impl Bbr3 {
             self.rounds.start = true;
         }
         if !s.app_limited || s.rate >= self.bandwidth.max() {
-            self.bandwidth.most[0] = self.bandwidth.most[0].max(s.rate);
+            self.bandwidth.max[0] = self.bandwidth.max[0].max(s.rate);
         }
         if self.losses.start && self.losses.any && !self.state.accelerates() {
             self.lower_short_term();

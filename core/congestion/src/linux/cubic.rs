@@ -158,16 +158,16 @@ impl LinuxCubic {
             return;
         }
         let delay = micros(ack.rtt);
-        let least = &mut self.curve.delay_min;
-        *least = if *least == 0 { delay } else { delay.min(*least) };
+        let min = &mut self.curve.delay_min;
+        *min = if *min == 0 { delay } else { delay.min(*min) };
         if self.options.hystart && !self.start.found && self.window.in_slow_start() {
-            let least = *least;
-            self.look_for_end(ack, delay, least);
+            let min = *min;
+            self.look_for_end(ack, delay, min);
         }
     }
 
     /// `hystart_update`.
-    fn look_for_end(&mut self, ack: &Ack, delay: u64, least: u64) {
+    fn look_for_end(&mut self, ack: &Ack, delay: u64, min: u64) {
         let now = ack.now.as_nanos() / 1000;
         let s = &mut self.start;
         if self.acked > s.round_end {
@@ -182,13 +182,13 @@ impl LinuxCubic {
         }
         if now - s.last_ack <= TRAIN_GAP_US {
             s.last_ack = now;
-            s.found |= now - s.round_began > (least + TRAIN_SLACK_US) / 2;
+            s.found |= now - s.round_began > (min + TRAIN_SLACK_US) / 2;
         }
         s.smallest = s.smallest.min(delay);
         if s.samples < SAMPLES {
             s.samples += 1;
         } else {
-            s.found |= s.smallest > least + (least / 8).clamp(4000, 16_000);
+            s.found |= s.smallest > min + (min / 8).clamp(4000, 16_000);
         }
         if s.found {
             self.window.ssthresh = self.window.cwnd;

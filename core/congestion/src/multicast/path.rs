@@ -10,29 +10,29 @@ const DEVIATION_GAIN: f64 = 0.25;
 pub(super) struct OneWayPath {
     base_rtt_s: f64,
     /// Smallest difference of receiving and sending time so far, in seconds of two clocks.
-    least: Option<f64>,
+    min: Option<f64>,
     mean: f64,
     deviation: f64,
 }
 
 impl OneWayPath {
     pub fn new(base_rtt: Duration) -> OneWayPath {
-        OneWayPath { base_rtt_s: base_rtt.as_secs_f64(), least: None, mean: 0.0, deviation: 0.0 }
+        OneWayPath { base_rtt_s: base_rtt.as_secs_f64(), min: None, mean: 0.0, deviation: 0.0 }
     }
     pub fn on_arrival(&mut self, now: Time, sent: Time) {
         let difference = now.as_secs_f64() - sent.as_secs_f64();
-        let least = self.least.map_or(difference, |l| l.min(difference));
-        if self.least.is_none() {
+        let min = self.min.map_or(difference, |l| l.min(difference));
+        if self.min.is_none() {
             self.mean = difference;
         }
-        self.least = Some(least);
+        self.min = Some(min);
         // In the order of RFC 6298: the deviation from the mean before this sample.
         self.deviation += DEVIATION_GAIN * ((difference - self.mean).abs() - self.deviation);
         self.mean += GAIN * (difference - self.mean);
     }
     /// Smoothed RTT in seconds.
     pub fn srtt(&self) -> f64 {
-        self.base_rtt_s + (self.mean - self.least.unwrap_or(self.mean)).max(0.0)
+        self.base_rtt_s + (self.mean - self.min.unwrap_or(self.mean)).max(0.0)
     }
     /// DEV in seconds: √2 times the deviation of one way, as if the other varied as much.
     pub fn deviation(&self) -> f64 {

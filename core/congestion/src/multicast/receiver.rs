@@ -91,14 +91,14 @@ impl LayerReceiver {
         self.seq = self.seq.saturating_add(missing);
         let idle = self.rate >= HEADROOM * self.join.next_need();
         // Without a last RTT, TEAR does not yield: no sender would send less until the queue has drained.
-        let told = [self.path.srtt(), self.path.deviation(), 0.0, f64::from(u8::from(idle))];
+        let state = [self.path.srtt(), self.path.deviation(), 0.0, f64::from(u8::from(idle))];
         self.side.on_arrival(&Arrival {
             now,
             seq: self.seq,
             sent: p.sent,
             bytes: p.bytes,
             marked: p.marked,
-            feedback: Feedback::of(&told),
+            feedback: Feedback::of(&state),
         });
         self.seq += 1;
         self.judge(now)

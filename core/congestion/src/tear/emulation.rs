@@ -147,7 +147,7 @@ impl TcpEmulation {
     }
     /// The smoothed rate in packets per second; 0 before the first RTT sample.
     pub fn rate(&self) -> f64 {
-        let rate = self.rate.min(self.yielding.as_ref().map_or(f64::INFINITY, Yielding::most));
+        let rate = self.rate.min(self.yielding.as_ref().map_or(f64::INFINITY, Yielding::max_rate));
         rate.min(self.delay.as_ref().map_or(f64::INFINITY, Hysteresis::drain))
     }
     /// Smoothed RTT that the sender reported, in seconds.
@@ -328,11 +328,11 @@ impl TcpEmulation {
     fn update_rate(&mut self) {
         if let Some(rtt) = self.rtt() {
             let opening = self.growth == Growth::SlowStart && self.history.is_first();
-            let most = match (&self.delay, self.between) {
-                (Some(delay), Some(between)) => delay.most(between, opening),
+            let max = match (&self.delay, self.between) {
+                (Some(delay), Some(between)) => delay.max_rate(between, opening),
                 _ => f64::INFINITY,
             };
-            self.rate = self.history.rate().unwrap_or(self.cwnd / rtt).min(most);
+            self.rate = self.history.rate().unwrap_or(self.cwnd / rtt).min(max);
         }
     }
 

@@ -72,23 +72,23 @@ impl PathDelay {
         self.now = Some(self.now.map_or(way, |x| x.min(way)));
         self.few += 1;
         if self.few >= FEW && now - self.half_since >= sender_state.srtt / 2.0 {
-            let least = self.now.take().unwrap_or(way);
+            let min = self.now.take().unwrap_or(way);
             if let Some(past) = self.past {
-                self.noise += NOISE_GAIN * ((least - past).abs() - self.noise);
+                self.noise += NOISE_GAIN * ((min - past).abs() - self.noise);
             }
-            let both = self.past.map_or(least, |x| x.min(least));
-            self.queued = (both - self.base.least().unwrap_or(both)).max(0.0);
-            self.past = Some(least);
+            let both = self.past.map_or(min, |x| x.min(min));
+            self.queued = (both - self.base.min().unwrap_or(both)).max(0.0);
+            self.past = Some(min);
             self.few = 0;
             self.half_since = now;
         }
     }
     fn least_rtt(&self) -> f64 {
-        self.rtt.least().unwrap_or(0.0)
+        self.rtt.min().unwrap_or(0.0)
     }
     /// How far R1 lies above the base and the allowance, in seconds.
     pub fn margin(&self) -> f64 {
-        let packets = PACKETS * self.between.least().unwrap_or(0.0);
+        let packets = PACKETS * self.between.min().unwrap_or(0.0);
         let path = SHARE * self.least_rtt();
         let noise = NOISE * self.noise;
         // A slow flow's packets may never be queued together, and a queue that grows and drains is not jitter. So both
@@ -115,7 +115,7 @@ impl Least {
             self.slots[0] = None;
         }
     }
-    fn least(&self) -> Option<f64> {
+    fn min(&self) -> Option<f64> {
         self.slots.iter().flatten().copied().reduce(f64::min)
     }
 }

@@ -43,9 +43,9 @@ impl PacketRanges {
     pub fn count(&self, from: u64, to: u64) -> u64 {
         self.ranges.iter().map(|r| r.1.min(to).saturating_sub(r.0.max(from))).sum()
     }
-    /// One above the highest, or `least`.
-    pub fn end(&self, least: u64) -> u64 {
-        self.ranges.last().map_or(least, |r| r.1.max(least))
+    /// One above the highest, or `min`.
+    pub fn end(&self, min: u64) -> u64 {
+        self.ranges.last().map_or(min, |r| r.1.max(min))
     }
     /// Removes the run that begins at `seq` and returns its end, or `seq` without such a run.
     pub fn take_run(&mut self, seq: u64) -> u64 {

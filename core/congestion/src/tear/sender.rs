@@ -56,9 +56,9 @@ impl Controller for TearSender {
         self.srtt = ack.estimate.srtt.as_secs_f64().max(1e-6);
         self.deviation = ack.estimate.rttvar.as_secs_f64();
         self.rtt = ack.rtt.as_secs_f64().max(1e-6);
-        let told = ack.feedback.number(0);
-        let rate = if told > 0.0 {
-            told.min(2.0 * self.rate)
+        let reported = ack.feedback.number(0);
+        let rate = if reported > 0.0 {
+            reported.min(2.0 * self.rate)
         } else if first {
             1.0 / self.srtt
         } else {

@@ -7,7 +7,7 @@ fn rate(s: &TearSender) -> f64 {
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
-fn told(s: &mut TearSender, ms: u64, packets_per_second: f64) {
+fn receive_report(s: &mut TearSender, ms: u64, packets_per_second: f64) {
     let rtt = Duration::from_millis(100);
     let feedback = Feedback::of(&[packets_per_second]);
     let mut ack = report(at(ms), feedback, rtt);
@@ -30,18 +30,18 @@ fn it_starts_with_one_packet_per_rtt() {
     let mut s = TearSender::new(1000);
     assert_eq!(rate(&s), 1.0);
     // The receiver has no RTT yet and reports no rate.
-    told(&mut s, 100, 0.0);
+    receive_report(&mut s, 100, 0.0);
     assert_eq!(rate(&s), 10.0);
-    told(&mut s, 200, 0.0);
+    receive_report(&mut s, 200, 0.0);
     assert_eq!(rate(&s), 10.0);
 }
 
 #[test]
 fn report_sets_the_rate_and_at_most_doubles_it() {
     let mut s = TearSender::new(1000);
-    told(&mut s, 100, 0.0);
+    receive_report(&mut s, 100, 0.0);
     for (says, is) in [(15.0, 15.0), (1e9, 30.0), (f64::NAN, 30.0), (45.0, 45.0), (4.0, 4.0)] {
-        told(&mut s, 200, says);
+        receive_report(&mut s, 200, says);
         assert_eq!(rate(&s), is, "{says}");
     }
 }
@@ -49,13 +49,13 @@ fn report_sets_the_rate_and_at_most_doubles_it() {
 #[test]
 fn silence_of_four_rtts_after_a_packet_halves() {
     let mut s = TearSender::new(1000);
-    told(&mut s, 100, 0.0);
-    told(&mut s, 200, 20.0);
+    receive_report(&mut s, 100, 0.0);
+    receive_report(&mut s, 200, 20.0);
     assert!(s.next_tick().is_never(), "nothing is under way");
     sent(&mut s, 250);
     sent(&mut s, 300);
     assert_eq!(s.next_tick(), at(650));
-    told(&mut s, 600, 20.0);
+    receive_report(&mut s, 600, 20.0);
     assert!(s.next_tick().is_never(), "the report came");
     sent(&mut s, 700);
     s.on_tick(at(1099));
@@ -65,7 +65,7 @@ fn silence_of_four_rtts_after_a_packet_halves() {
     // The next packet begins the next wait; a slow flow waits for two of its packets.
     sent(&mut s, 1200);
     assert_eq!(s.next_tick(), at(1600));
-    told(&mut s, 1300, 1.0);
+    receive_report(&mut s, 1300, 1.0);
     sent(&mut s, 1400);
     assert_eq!(s.next_tick(), at(3400));
 }
@@ -73,7 +73,7 @@ fn silence_of_four_rtts_after_a_packet_halves() {
 #[test]
 fn it_never_stops() {
     let mut s = TearSender::new(1000);
-    told(&mut s, 100, 1e-30);
+    receive_report(&mut s, 100, 1e-30);
     assert_eq!(rate(&s), 0.125);
     for i in 1..100 {
         sent(&mut s, i * 100_000);

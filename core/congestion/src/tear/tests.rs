@@ -87,8 +87,8 @@ fn reports_are_rare_and_bad_news_travels_at_once() {
     let early = reports.windows(2).filter(|w| w[1].0 - w[0].0 < 125);
     let early: Vec<bool> = early.map(|w| w[1].1 < w[0].1).collect();
     assert!(early.len() > 3 && early.iter().all(|fell| *fell), "{reports:?}");
-    let most = 4000 * 5 / 125 + early.len();
-    assert!(reports.len() <= most && reports.len() > most * 9 / 10, "{}", reports.len());
+    let max = 4000 * 5 / 125 + early.len();
+    assert!(reports.len() <= max && reports.len() > max * 9 / 10, "{}", reports.len());
 }
 
 /// The ACK vector holds only a few holes.
@@ -190,8 +190,8 @@ proptest! {
                 receiver.watch(&mut |name, value| assert!(value.is_finite(), "{spec}: {name} {value}"));
                 if report {
                     let feedback = receiver.feedback(now);
-                    let told = f64::from(f32::from_bits(feedback.words()[0]));
-                    prop_assert!(told.is_finite() && told >= 0.0, "{spec}: {told}");
+                    let reported = f64::from(f32::from_bits(feedback.words()[0]));
+                    prop_assert!(reported.is_finite() && reported >= 0.0, "{spec}: {reported}");
                     let rtt = Duration::from_nanos(*gap);
                     let mut ack = crate::fuzz::report(now, feedback, rtt);
                     ack.estimate.rttvar = rtt;

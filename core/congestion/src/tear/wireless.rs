@@ -153,7 +153,7 @@ impl Hysteresis {
     }
     /// Highest rate in packets per second if packets arrive `between` seconds apart; `opening` is the first slow
     /// start.
-    pub fn most(&self, between: f64, opening: bool) -> f64 {
+    pub fn max_rate(&self, between: f64, opening: bool) -> f64 {
         match !self.bounded || opening && !self.is_adaptive() {
             true => f64::INFINITY,
             false => MAX_RATE / between.max(1e-9),

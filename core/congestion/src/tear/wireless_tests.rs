@@ -39,8 +39,8 @@ impl Scenario {
         };
         self.seq += 1;
         let rtt = (self.rtt + queued) * 1e-3;
-        let told = SenderState { srtt: rtt, deviation: 0.0, rtt, idle: false };
-        self.h.observe(&arrival, &told, Some(self.gap * 1e-3));
+        let state = SenderState { srtt: rtt, deviation: 0.0, rtt, idle: false };
+        self.h.observe(&arrival, &state, Some(self.gap * 1e-3));
     }
     /// So many RTTs (four packets at least) at this queueing delay.
     fn run(&mut self, rtts: f64, queued: f64) -> bool {
@@ -77,7 +77,7 @@ fn down_cuts_once_per_rtt_until_below_r1() {
     let mut now = Time::ZERO;
     let mut seq = 0;
     let mut run = |m: &mut TcpEmulation, ms: u64, rtt: f64| {
-        let mut least = m.cwnd;
+        let mut min = m.cwnd;
         let mut cuts = 0;
         for _ in 0..ms {
             now += Duration::from_millis(1);
@@ -90,8 +90,8 @@ fn down_cuts_once_per_rtt_until_below_r1() {
                 feedback: Feedback::of(&[0.125, 0.0, rtt]),
             });
             seq += 1;
-            cuts += u32::from(m.cwnd < 0.6 * least);
-            least = m.cwnd;
+            cuts += u32::from(m.cwnd < 0.6 * min);
+            min = m.cwnd;
         }
         cuts
     };

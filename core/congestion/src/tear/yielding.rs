@@ -23,7 +23,7 @@ const MAX_ROUND_TRIPS: f64 = 2.0;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Yielding {
     /// Smallest RTT in seconds; 0 before the first.
-    least: f64,
+    min: f64,
     queue: Option<StandingQueue>,
 }
 
@@ -38,26 +38,26 @@ struct StandingQueue {
 
 impl Yielding {
     /// Takes the sender's state from a packet.
-    pub fn observe(&mut self, now: Time, told: &SenderState) {
-        if told.rtt <= 0.0 {
+    pub fn observe(&mut self, now: Time, sender: &SenderState) {
+        if sender.rtt <= 0.0 {
             return;
         }
-        self.least = if self.least > 0.0 { self.least.min(told.rtt) } else { told.rtt };
-        self.queue = self.queue.filter(|q| told.rtt > q.gone && now <= q.until);
+        self.min = if self.min > 0.0 { self.min.min(sender.rtt) } else { sender.rtt };
+        self.queue = self.queue.filter(|q| sender.rtt > q.gone && now <= q.until);
     }
 
     /// A loss halves the window; its mean is this rate in packets per second.
-    pub fn begin(&mut self, now: Time, mean: f64, told: &SenderState) {
-        let rtt = told.rtt.max(told.srtt);
-        let gone = self.least + LEFT * (rtt - self.least);
-        if self.least > 0.0 && told.srtt > 0.0 && told.rtt > gone {
-            let wait = narrows_base::Duration::from_secs_f64(MAX_ROUND_TRIPS * told.srtt);
+    pub fn begin(&mut self, now: Time, mean: f64, sender: &SenderState) {
+        let rtt = sender.rtt.max(sender.srtt);
+        let gone = self.min + LEFT * (rtt - self.min);
+        if self.min > 0.0 && sender.srtt > 0.0 && sender.rtt > gone {
+            let wait = narrows_base::Duration::from_secs_f64(MAX_ROUND_TRIPS * sender.srtt);
             self.queue = Some(StandingQueue { rate: SHARE * mean, gone, until: now + wait });
         }
     }
 
     /// Packets per second that may be sent at most.
-    pub fn most(&self) -> f64 {
+    pub fn max_rate(&self) -> f64 {
         self.queue.map_or(f64::INFINITY, |q| q.rate)
     }
 }
@@ -67,45 +67,45 @@ mod tests {
     use super::*;
     use narrows_base::Duration;
 
-    fn told(rtt: f64) -> SenderState {
+    fn sender_with(rtt: f64) -> SenderState {
         SenderState { srtt: 0.2, deviation: 0.0, rtt, idle: false }
     }
     /// A path of 0.1 s that a queue makes 0.2 s; at 100 packets/s a packet is lost to it.
     fn yielding() -> (Yielding, Time) {
         let mut y = Yielding::default();
         let now = Time::from_secs_f64(1.0);
-        y.observe(now, &told(0.1));
-        y.observe(now, &told(0.2));
-        y.begin(now, 100.0, &told(0.2));
+        y.observe(now, &sender_with(0.1));
+        y.observe(now, &sender_with(0.2));
+        y.begin(now, 100.0, &sender_with(0.2));
         (y, now)
     }
 
     #[test]
     fn it_yields_until_the_queue_has_gone() {
         let (mut y, now) = yielding();
-        assert_eq!(y.most(), 60.0);
-        y.observe(now, &told(0.16));
-        assert!(y.most().is_finite(), "more than half of the queue is left");
-        y.observe(now, &told(0.14));
-        assert_eq!(y.most(), f64::INFINITY);
+        assert_eq!(y.max_rate(), 60.0);
+        y.observe(now, &sender_with(0.16));
+        assert!(y.max_rate().is_finite(), "more than half of the queue is left");
+        y.observe(now, &sender_with(0.14));
+        assert_eq!(y.max_rate(), f64::INFINITY);
     }
 
     #[test]
     fn not_longer_than_two_round_trips() {
         let (mut y, now) = yielding();
-        y.observe(now + Duration::from_millis(400), &told(0.2));
-        assert!(y.most().is_finite());
-        y.observe(now + Duration::from_millis(401), &told(0.2));
-        assert_eq!(y.most(), f64::INFINITY, "others keep it full");
+        y.observe(now + Duration::from_millis(400), &sender_with(0.2));
+        assert!(y.max_rate().is_finite());
+        y.observe(now + Duration::from_millis(401), &sender_with(0.2));
+        assert_eq!(y.max_rate(), f64::INFINITY, "others keep it full");
     }
 
     #[test]
     fn loss_without_a_queue_keeps_the_rate() {
         let mut y = Yielding::default();
-        y.observe(Time::ZERO, &told(0.1));
-        y.begin(Time::ZERO, 20.0, &SenderState { srtt: 0.1, ..told(0.1) });
-        assert_eq!(y.most(), f64::INFINITY);
+        y.observe(Time::ZERO, &sender_with(0.1));
+        y.begin(Time::ZERO, 20.0, &SenderState { srtt: 0.1, ..sender_with(0.1) });
+        assert_eq!(y.max_rate(), f64::INFINITY);
         y.begin(Time::ZERO, 20.0, &SenderState::default());
-        assert_eq!(y.most(), f64::INFINITY, "no RTT is known");
+        assert_eq!(y.max_rate(), f64::INFINITY, "no RTT is known");
     }
 }

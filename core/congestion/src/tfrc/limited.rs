@@ -10,7 +10,7 @@ pub(super) struct Limited {
     second: Option<Time>,
     /// End of the last report's interval (a send time), and arrival time of that report.
     end: Option<Time>,
-    came: Option<Time>,
+    arrived_at: Option<Time>,
 }
 
 impl Limited {
@@ -18,7 +18,7 @@ impl Limited {
     pub fn not_limited(&mut self, now: Time) {
         if self.first.is_none_or(|f| Some(f) <= self.end) {
             self.first = Some(now);
-        } else if self.second.is_none_or(|s| Some(s) <= self.came) {
+        } else if self.second.is_none_or(|s| Some(s) <= self.arrived_at) {
             self.second = Some(now);
         }
     }
@@ -30,7 +30,7 @@ impl Limited {
         let inside = |t: Option<Time>| t.is_some_and(|t| Some(t) > begin && t <= end);
         let limited = !inside(self.first) && !inside(self.second);
         self.end = Some(end);
-        self.came = Some(now);
+        self.arrived_at = Some(now);
         if self.first.is_none_or(|f| f <= end) && self.second.is_some_and(|s| s > end) {
             self.first = self.second;
         }

@@ -69,7 +69,7 @@ proptest! {
         let mut d = Detector::new(reorder);
         let mut base = 1_000_u64;
         let mut seen = Vec::new();
-        let mut told = 0_u64;
+        let mut reported_to = 0_u64;
         for (i, (step, jump, far)) in steps.iter().enumerate() {
             let seq = if *jump && i % 37 == 0 { base.saturating_add(far / 64) } else { base + step };
             base = seq.max(base).saturating_sub(4);
@@ -79,12 +79,12 @@ proptest! {
             d.arrive(seq, i as f64);
             seen.push(seq);
             while let Some(gap) = d.lost(i as f64, window) {
-                prop_assert!(gap.from < gap.to && gap.from >= told);
+                prop_assert!(gap.from < gap.to && gap.from >= reported_to);
                 prop_assert!(!seen.iter().any(|s| (gap.from..gap.to).contains(s)));
-                told = gap.to;
+                reported_to = gap.to;
             }
-            let most = if window > 0.0 { MAX_GAPS.max(reorder as usize) } else { reorder as usize };
-            prop_assert!(d.gaps.len() <= most && d.lost.len() <= MAX_GAPS);
+            let max = if window > 0.0 { MAX_GAPS.max(reorder as usize) } else { reorder as usize };
+            prop_assert!(d.gaps.len() <= max && d.lost.len() <= MAX_GAPS);
         }
     }
 }

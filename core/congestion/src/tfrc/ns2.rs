@@ -231,13 +231,13 @@ impl Controller for Ns2TfrcSender {
             }
         } else if fair > self.rate {
             let rounds = ((now - self.changed) / self.rtt).min(2.0);
-            let least = if self.recently_limited(now) {
+            let min = if self.recently_limited(now) {
                 self.options.initial_window() / self.rtt
             } else {
                 one
             };
-            let most = self.limit.max(least).min(fair);
-            self.rate = (self.rate + one * rounds).min(most);
+            let max = self.limit.max(min).min(fair);
+            self.rate = (self.rate + one * rounds).min(max);
             self.changed = now;
         } else {
             self.rate = fair.min(self.limit.max(one));

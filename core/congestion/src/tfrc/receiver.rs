@@ -143,10 +143,10 @@ impl TfrcReceiver {
         }
         // A long gap is many events, but the history keeps only the last few.
         let stride = gap.stride(self.rtt);
-        let most = self.options.intervals as u64 + 2;
+        let max = self.options.intervals as u64 + 2;
         let more = (gap.to - 1 - seq) / stride;
-        seq += more.saturating_sub(most) * stride;
-        for _ in 0..more.min(most) {
+        seq += more.saturating_sub(max) * stride;
+        for _ in 0..more.min(max) {
             seq += stride;
             self.begin(seq, gap.time(seq), a);
         }

@@ -217,11 +217,11 @@ proptest! {
                 receiver.feedback(now);
             }
             let feedback = if sane { Feedback::of(&[RTT, 0.4, f64::from(flags)]) } else { Feedback::from_words(&words) };
-            let told = receiver.on_arrival(&Arrival {
+            let is_due = receiver.on_arrival(&Arrival {
                 now, seq, sent: Time::from_nanos(u64::from(words[0])), bytes: words[1] % 65_536,
                 marked: flags & 1 == 1, feedback,
             });
-            if told {
+            if is_due {
                 let said = receiver.feedback(now);
                 for w in said.words() {
                     let x = f32::from_bits(*w);

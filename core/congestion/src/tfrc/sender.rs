@@ -66,7 +66,7 @@ impl TfrcSender {
         self.options.equation.packets_per_second(self.p, self.rtt, rto) * self.options.packet
     }
     /// s/t_mbi.
-    fn least(&self) -> f64 {
+    fn min_rate(&self) -> f64 {
         self.options.packet / MAX_BETWEEN
     }
     /// The initial rate, and the recover rate of section 4.4: W_init/R.
@@ -79,9 +79,9 @@ impl TfrcSender {
     /// Maximize X_recv_set (section 4.3).
     fn maximize(&mut self, now: Time, recv: f64) {
         self.recv_set.retain(|r| r.1.is_finite());
-        let most = self.largest().max(recv);
+        let max = self.largest().max(recv);
         self.recv_set.clear();
-        self.recv_set.push((now, most));
+        self.recv_set.push((now, max));
     }
     /// Update X_recv_set (section 4.3): values of the last two round trips.
     fn update(&mut self, now: Time, recv: f64) {
@@ -95,12 +95,12 @@ impl TfrcSender {
     /// Step 4's last part: X from p and the receive limit.
     fn set_rate(&mut self, now: Time, limit: f64) {
         if self.p > 0.0 {
-            self.rate = self.fair().min(limit).max(self.least());
+            self.rate = self.fair().min(limit).max(self.min_rate());
         } else if now.since(self.doubled).as_secs_f64() >= self.rtt {
             self.rate = (2.0 * self.rate).min(limit).max(self.initial_rate());
             self.doubled = now;
         }
-        self.rate = bounded(self.rate, self.least());
+        self.rate = bounded(self.rate, self.min_rate());
     }
     /// Time without a report after which the nofeedback timer expires.
     fn patience(&self) -> Duration {
@@ -114,7 +114,7 @@ impl TfrcSender {
     fn starve(&mut self, now: Time) {
         if self.rtt <= 0.0 {
             if !self.idle {
-                self.rate = (self.rate / 2.0).max(self.least());
+                self.rate = (self.rate / 2.0).max(self.min_rate());
             }
             return;
         }
@@ -125,12 +125,12 @@ impl TfrcSender {
             return;
         }
         if self.p <= 0.0 {
-            self.rate = (self.rate / 2.0).max(self.least());
+            self.rate = (self.rate / 2.0).max(self.min_rate());
             return;
         }
         let fair = self.fair();
         let limit = if fair > 2.0 * recv { recv } else { fair / 2.0 };
-        let limit = limit.max(self.least());
+        let limit = limit.max(self.min_rate());
         self.recv_set.clear();
         self.recv_set.push((now, limit / 2.0));
         self.set_rate(now, limit);
@@ -163,7 +163,7 @@ impl Controller for TfrcSender {
         let wait;
         if self.rtt <= 0.0 {
             self.rtt = sample;
-            self.rate = bounded(self.initial_rate(), self.least());
+            self.rate = bounded(self.initial_rate(), self.min_rate());
             self.recv_set.push((a.now, f64::INFINITY));
             self.doubled = a.now;
             wait = self.patience();
@@ -186,7 +186,7 @@ impl Controller for TfrcSender {
         }
         self.paced = self.rate;
         if self.options.oscillation {
-            self.paced = bounded(self.rate * root / sample.sqrt(), self.least());
+            self.paced = bounded(self.rate * root / sample.sqrt(), self.min_rate());
         }
         self.arm_timer(a.now, wait);
     }

@@ -17,14 +17,14 @@ pub fn simplify(
     seeds: (u64, u32),
     control: &RunControl<'_>,
 ) -> Result<usize, String> {
-    let least = 1.0 + KEEPS * (found.badness - 1.0);
+    let min = 1.0 + KEEPS * (found.badness - 1.0);
     let mut cases = 0;
     loop {
         let candidates = simpler(&found.case);
         let run = a.run_all(&candidates, seeds, control)?;
         cases += run.len();
         // The first that is bad enough: candidates are in order, the greatest simplification first.
-        match run.into_iter().find(|f| f.badness >= least) {
+        match run.into_iter().find(|f| f.badness >= min) {
             Some(better) => *found = better,
             None => return Ok(cases),
         }

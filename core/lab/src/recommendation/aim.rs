@@ -46,12 +46,12 @@ enum BoundedQuantity {
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     quantity: BoundedQuantity,
-    most: f64,
+    max: f64,
     source: &'static str,
 }
 
-const fn bound(quantity: BoundedQuantity, most: f64, source: &'static str) -> Bound {
-    Bound { quantity, most, source }
+const fn bound(quantity: BoundedQuantity, max: f64, source: &'static str) -> Bound {
+    Bound { quantity, max, source }
 }
 
 const SHARE: Bound = bound(BoundedQuantity::Share, 2.0, "RFC 5348 section 1");
@@ -101,12 +101,12 @@ impl Bound {
     /// The bound on this path.
     fn on(&self, path: PathValues) -> f64 {
         match self.quantity {
-            BoundedQuantity::MeanWait => self.most.max(path.floor_s),
-            BoundedQuantity::Variation => self.most.max(MORE_THAN_LEAST * path.least_variation),
+            BoundedQuantity::MeanWait => self.max.max(path.floor_s),
+            BoundedQuantity::Variation => self.max.max(MORE_THAN_LEAST * path.least_variation),
             BoundedQuantity::Unfinished if path.least_unfinished.is_finite() => {
-                self.most.max(MORE_THAN_LEAST * path.least_unfinished)
+                self.max.max(MORE_THAN_LEAST * path.least_unfinished)
             }
-            _ => self.most,
+            _ => self.max,
         }
     }
 
@@ -321,20 +321,20 @@ impl Aim {
     pub fn path_beyond(self, r: &ProtocolOutcome, path: PathValues) -> Option<String> {
         let of = |quantity| self.bounds().iter().find(|b| b.quantity == quantity);
         let random = mean(r, "random_loss_rate");
-        if let Some(bound) = of(BoundedQuantity::Loss).filter(|b| is_media(r) && random > b.most) {
+        if let Some(bound) = of(BoundedQuantity::Loss).filter(|b| is_media(r) && random > b.max) {
             let loss = percent(random);
-            let most = percent(bound.most);
+            let max = percent(bound.max);
             return Some(format!(
-                "The link itself loses {loss}, where {most} are bearable ({}): `narrows media` repairs losses.",
+                "The link itself loses {loss}, where {max} are bearable ({}): `narrows media` repairs losses.",
                 bound.source
             ));
         }
         let one_way = path.floor_s / 2.0;
         (self == Aim::Calls && one_way > CALL_DELAY_S).then(|| {
             let own = milliseconds(one_way);
-            let most = milliseconds(CALL_DELAY_S);
+            let max = milliseconds(CALL_DELAY_S);
             format!(
-                "The path alone takes {own} one way, where ITU-T G.114 recommends {most} at most."
+                "The path alone takes {own} one way, where ITU-T G.114 recommends {max} at most."
             )
         })
     }
@@ -382,8 +382,8 @@ mod tests {
             let row = |l: &&str| l.starts_with("| `") && l.contains(&format!("`{name}`"));
             let row = text.lines().filter(row).find(|l| l.contains("ITU-T")).unwrap();
             for bound in aim.bounds().iter().filter(|b| b.quantity != BoundedQuantity::Share) {
-                let most = bound.shown(bound.most).replace("1000 ms", "1 s").replace(".0%", "%");
-                let entry = format!("{}: {most} ({}", bound.name(), bound.source);
+                let max = bound.shown(bound.max).replace("1000 ms", "1 s").replace(".0%", "%");
+                let entry = format!("{}: {max} ({}", bound.name(), bound.source);
                 assert!(row.contains(&entry), "{name}: {entry}");
             }
         }

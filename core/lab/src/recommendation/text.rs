@@ -52,7 +52,7 @@ pub fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_string(),
-        [most @ .., last] if names.len() <= 3 => format!("{} and {last}", most.join(", ")),
+        [max @ .., last] if names.len() <= 3 => format!("{} and {last}", max.join(", ")),
         _ => format!("{} and others", names[..3].join(", ")),
     }
 }

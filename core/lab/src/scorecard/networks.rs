@@ -129,12 +129,17 @@ fn mixed() -> Result<Vec<Criterion>, String> {
         list.push(c.beside("tfrc:1").others_send(media.clone()).seconds(10, 60));
     }
     let web = source("transfer(size=100kB)").map_err(|e| e.to_string())?;
-    let theirs = others("their completion", "completion_s");
+    let other_completion = others("their completion", "completion_s");
     list.push(
-        on("5.2.3", "10 CUBIC flows of 100 kB beside one of it", LINK, &[theirs, GOODPUT])
-            .beside("cubic:10")
-            .others_send(web)
-            .others_start(15),
+        on(
+            "5.2.3",
+            "10 CUBIC flows of 100 kB beside one of it",
+            LINK,
+            &[other_completion, GOODPUT],
+        )
+        .beside("cubic:10")
+        .others_send(web)
+        .others_start(15),
     );
     let own_completion = own("completion", "completion_s");
     list.push(

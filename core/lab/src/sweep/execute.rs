@@ -91,13 +91,13 @@ impl CheckedSweep {
                 groups = flows.iter().map(|f| f.name.clone()).collect();
                 competes = (0..flows.len()).map(|g| !plan.others(g).is_empty()).collect();
             }
-            let told = |(g, f): (usize, &narrows_scenario::scenario::Flows)| {
+            let group_of = |(g, f): (usize, &narrows_scenario::scenario::Flows)| {
                 (plan.protocol(g, 0).label().to_string(), f.count)
             };
             points.push(Point {
                 key: RunKey::of(&plan),
                 work: plan.work(),
-                groups: flows.iter().enumerate().map(told).collect(),
+                groups: flows.iter().enumerate().map(group_of).collect(),
             });
         }
         let samples = points.len() * (groups.len() + 2) * super::found::SAMPLES as usize;

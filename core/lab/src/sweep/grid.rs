@@ -91,8 +91,8 @@ fn spaced_by_factors(numbers: &[f64]) -> bool {
         return false;
     }
     let factors: Vec<f64> = numbers.windows(2).map(|w| w[1] / w[0]).collect();
-    let (least, most) = factors.iter().fold((f64::MAX, 0.0f64), |m, f| (m.0.min(*f), m.1.max(*f)));
-    least >= 1.5 && most / least <= 2.0
+    let (min, max) = factors.iter().fold((f64::MAX, 0.0f64), |m, f| (m.0.min(*f), m.1.max(*f)));
+    min >= 1.5 && max / min <= 2.0
 }
 
 impl Grid {

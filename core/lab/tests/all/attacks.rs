@@ -45,8 +45,8 @@ fn networks_found_by_attack_get_no_worse() {
     for (name, measure, bound) in &BOUNDS {
         let value = mean(name, measure);
         match bound {
-            AtLeast(least) => assert!(value >= *least, "{name}: {measure} {value}, not {least}"),
-            AtMost(most) => assert!(value <= *most, "{name}: {measure} {value}, not {most}"),
+            AtLeast(min) => assert!(value >= *min, "{name}: {measure} {value}, not {min}"),
+            AtMost(max) => assert!(value <= *max, "{name}: {measure} {value}, not {max}"),
         }
     }
 }

@@ -39,7 +39,7 @@ const SECOND: &str = "[[link]]\nfrom = \"b\"\nto = \"c\"\nrate = \"100Mbit/s\"\n
 
 #[test]
 fn goodput_after_a_rate_drop_stays_within_limit() {
-    let mut most = 0.0f64;
+    let mut max = 0.0f64;
     for protocol in ["sack", "cubic", "rrtp", "fixed(rate=1.4Mbit/s)"] {
         let (plan, r) = run(&falls(protocol, SECOND), 1);
         let of = |name| measure(&plan, &r, 0, name);
@@ -48,9 +48,9 @@ fn goodput_after_a_rate_drop_stays_within_limit() {
         // At the start of the measured span 120 ms of the old rate are behind the bottleneck.
         assert!((limit - (200e3 + 1.3e6 * 0.12 / 4.0)).abs() < 1.0, "{protocol}: {limit}");
         assert!(goodput <= limit, "{protocol}: {goodput} of {limit}");
-        most = goodput.max(most);
+        max = goodput.max(max);
     }
-    assert!(most > 205e3, "else this test shows nothing: {most}");
+    assert!(max > 205e3, "else this test shows nothing: {max}");
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
             let shown = || format!("{}, seed {seed}: {text}", entry.name);
             for m in MEASURES.iter().filter(|m| m.unit == "fraction") {
                 let x = measure(&plan, &r, 0, m.name);
-                let most = match m.name {
+                let max = match m.name {
                     // Many packets sent before the measured span may be counted as lost in it.
                     "sender_loss_rate" => f64::INFINITY,
                     // A packet in transmission when the rate falls finishes at the old rate.
                     "utilisation" => 1.0 + 1500.0 * 8.0 / r.links[0].capacity_bits,
                     _ => 1.0,
                 };
-                assert!(x.is_nan() || (0.0..=most).contains(&x), "{} = {x}, {}", m.name, shown());
+                assert!(x.is_nan() || (0.0..=max).contains(&x), "{} = {x}, {}", m.name, shown());
             }
             let goodput = measure(&plan, &r, 0, "goodput_bps");
             let limit = measure(&plan, &r, 0, "goodput_limit_bps");

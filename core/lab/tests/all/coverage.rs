@@ -47,7 +47,7 @@ fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
     let mut now = 0;
     let mut exist = 0;
     for (x, n) in all.chunks_exact(seeds).zip(sent.chunks_exact(seeds)) {
-        let ours = match events(name) {
+        let measured = match events(name) {
             Some(EventUnit::PerRun) => resamples.estimate_events(x, &vec![1.0; seeds]),
             Some(EventUnit::PerPacket) => resamples.estimate_events(x, n),
             None => resamples.estimate(x),
@@ -56,8 +56,8 @@ fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
             |e: Estimate| e.ci95().is_some_and(|ends| (ends.low..=ends.high).contains(&truth));
         samples += 1;
         before += holds(estimate(x.iter().copied())) as usize;
-        exist += ours.ci95().is_some() as usize;
-        now += holds(ours) as usize;
+        exist += measured.ci95().is_some() as usize;
+        now += holds(measured) as usize;
     }
     (before as f64 / samples as f64, now as f64 / f64::max(exist as f64, 1.0))
 }

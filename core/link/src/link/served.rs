@@ -135,12 +135,13 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
             served.current = None;
             let held = &mut served.held;
             let next = served.queue.dequeue(end, &mut Tell { now: end, held, meter });
-            let next = next.and_then(|(came, queued)| Some((came, served.held.take(&queued)?)));
+            let next = next
+                .and_then(|(arrived_at, queued)| Some((arrived_at, served.held.take(&queued)?)));
             meter.waiting(end, served.queue.waiting());
             meter.served(&packet, arrived, start, end);
             self.launch(end, packet, meter);
-            if let Some((came, packet)) = next {
-                self.begin(came, end, packet);
+            if let Some((arrived_at, packet)) = next {
+                self.begin(arrived_at, end, packet);
             }
         }
     }

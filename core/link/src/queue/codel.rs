@@ -87,17 +87,17 @@ impl CodelState {
         mtu: u32,
         now: Time,
     ) -> Option<(Time, QueuedPacket, bool)> {
-        let Some((came, packet)) = fifo.pop() else {
+        let Some((arrived, packet)) = fifo.pop() else {
             self.first_above = None;
             return None;
         };
         // A single packet is no standing queue, however slow the link.
-        if now.since(came) < law.target || fifo.bytes() <= u64::from(mtu) {
+        if now.since(arrived) < law.target || fifo.bytes() <= u64::from(mtu) {
             self.first_above = None;
-            return Some((came, packet, false));
+            return Some((arrived, packet, false));
         }
         let due = *self.first_above.get_or_insert(now + law.interval);
-        Some((came, packet, now >= due))
+        Some((arrived, packet, now >= due))
     }
 
     /// Takes out the packet to transmit, after CoDel's drops; `mtu` is the largest packet's size.
@@ -109,13 +109,13 @@ impl CodelState {
         now: Time,
         observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)> {
-        let Some((mut came, mut packet, mut may_drop)) = self.head(law, fifo, mtu, now) else {
+        let Some((mut arrived, mut packet, mut may_drop)) = self.head(law, fifo, mtu, now) else {
             self.dropping = false;
             return None;
         };
         if !self.dropping {
             if !may_drop {
-                return Some((came, packet));
+                return Some((arrived, packet));
             }
             // If this dropping state soon follows the last one, it begins at the drop rate that
             // controlled that one.
@@ -126,26 +126,26 @@ impl CodelState {
             self.dropping = true;
             self.drop_next = law.next(now, self.count);
             if strike(law.ecn, &mut packet, observer) {
-                return Some((came, packet));
+                return Some((arrived, packet));
             }
-            return self.head(law, fifo, mtu, now).map(|(came, packet, _)| (came, packet));
+            return self.head(law, fifo, mtu, now).map(|(arrived, packet, _)| (arrived, packet));
         }
         loop {
             self.dropping &= may_drop;
             if !self.dropping || now < self.drop_next {
-                return Some((came, packet));
+                return Some((arrived, packet));
             }
             self.count = self.count.saturating_add(1);
             let marked = strike(law.ecn, &mut packet, observer);
             self.drop_next = law.next(self.drop_next, self.count);
             if marked {
-                return Some((came, packet));
+                return Some((arrived, packet));
             }
             let Some(next) = self.head(law, fifo, mtu, now) else {
                 self.dropping = false;
                 return None;
             };
-            (came, packet, may_drop) = next;
+            (arrived, packet, may_drop) = next;
         }
     }
 }

@@ -136,7 +136,7 @@ impl DualPi2 {
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             let at = self.next_update;
-            let wait = |q: &Fifo| q.first().map_or(0.0, |came| at.since(came).as_secs_f64());
+            let wait = |q: &Fifo| q.first().map_or(0.0, |arrived| at.since(arrived).as_secs_f64());
             let delay = wait(&self.low).max(wait(&self.classic));
             let before = (self.p, self.previous_s);
             let change =
@@ -246,9 +246,9 @@ impl Discipline for DualPi2 {
         loop {
             let is_low = self.low_next();
             let queue = if is_low { &mut self.low } else { &mut self.classic };
-            let (came, mut packet) = queue.pop()?;
+            let (arrived, mut packet) = queue.pop()?;
             let passes = match is_low {
-                true => self.passes_low(now.since(came).as_secs_f64(), &mut packet, observer),
+                true => self.passes_low(now.since(arrived).as_secs_f64(), &mut packet, observer),
                 false => self.passes_classic(&mut packet, observer),
             };
             let size = i64::from(packet.size);
@@ -257,7 +257,7 @@ impl Discipline for DualPi2 {
             self.ahead =
                 (self.ahead + change).clamp(-size * CLASSIC_PART * 2, size * CLASSIC_PART * 2);
             if passes {
-                return Some((came, packet));
+                return Some((arrived, packet));
             }
         }
     }

@@ -40,7 +40,7 @@ impl Fifo {
     }
     /// When the packet at the head arrived.
     pub fn first(&self) -> Option<Time> {
-        self.queue.front().map(|(came, _)| *came)
+        self.queue.front().map(|(arrived, _)| *arrived)
     }
     /// Takes out the packet at position `at`, counted from the head.
     pub fn remove(&mut self, at: usize) -> Option<QueuedPacket> {

@@ -29,10 +29,10 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
         if ms % 10 == 0 {
             q.enqueue(now, of(2, ms as u32, 200), false, &mut watch);
         }
-        let (came, p) = q.dequeue(now, &mut watch).unwrap();
+        let (arrived, p) = q.dequeue(now, &mut watch).unwrap();
         if p.flow == 2 {
             sparse += 1;
-            late += u32::from(now > came);
+            late += u32::from(now > arrived);
         } else {
             bulk += 1;
         }

@@ -98,8 +98,8 @@ fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Record {
         for _ in 0..*taken {
             let before = record.dropped.len();
             match queue.dequeue(now, &mut record) {
-                Some((came, p)) => {
-                    assert!(came <= now);
+                Some((arrived, p)) => {
+                    assert!(arrived <= now);
                     record.out.push((now, p));
                     inside -= 1;
                 }
@@ -164,8 +164,8 @@ proptest! {
                 let before = last.insert(p.flow, p.number());
                 prop_assert!(before.is_none_or(|b| b < p.number()), "{}: out of order", aqm);
                 prop_assert!(!p.marked || p.ect, "{}: marked without ECT", aqm);
-                let told = record.marked.contains(&p.number());
-                prop_assert_eq!(told, p.marked, "{}: mark", aqm);
+                let recorded = record.marked.contains(&p.number());
+                prop_assert_eq!(recorded, p.marked, "{}: mark", aqm);
             }
             prop_assert_eq!(&record, &tell(&aqm, limit, &steps), "{}: repeats", aqm);
         }

@@ -37,7 +37,7 @@ fn eventful(protocol: &str, flows: u32) -> NetworkSpec {
 }
 
 /// All values of a result: flows, groups and links, series, digest.
-fn told(result: &crate::RunResult) -> String {
+fn described(result: &crate::RunResult) -> String {
     format!("{result:?}")
 }
 
@@ -46,7 +46,7 @@ fn told(result: &crate::RunResult) -> String {
 fn steps_of_any_length_give_the_run_to_the_bit() {
     for (protocol, flows) in [("cubic", 1), ("cubic", 12), ("rrtp", 3), ("bbr", 2), ("tfrc", 2)] {
         let spec = eventful(protocol, flows);
-        let whole = told(&run(&spec, &mut |_| true).unwrap());
+        let whole = described(&run(&spec, &mut |_| true).unwrap());
         let mut random = RandomKey::from_seed(9).named("steps").stream();
         for longest_ns in [50_000_000, 1_000_000_000] {
             let mut simulation = Simulation::new(&spec).unwrap();
@@ -57,7 +57,10 @@ fn steps_of_any_length_give_the_run_to_the_bit() {
                 simulation.advance(until, &mut |_| true).unwrap();
                 assert_eq!(simulation.now(), until.min(spec.end));
             }
-            assert!(told(&simulation.finish()) == whole, "{protocol}, steps to {longest_ns} ns");
+            assert!(
+                described(&simulation.finish()) == whole,
+                "{protocol}, steps to {longest_ns} ns"
+            );
         }
     }
 }

@@ -121,8 +121,8 @@ mod tests {
         for (below_s, share) in [(0.0208, 0.0503), (0.1, 0.1751), (0.25, 0.5226), (1.0, 0.8561)] {
             let n = 10_000;
             let count = (0..n).filter(|i| tcplib_s(f64::from(*i) / f64::from(n)) < below_s).count();
-            let ours = count as f64 / f64::from(n);
-            assert!((ours - share).abs() < 0.01, "{ours} below {below_s} s, not {share}");
+            let drawn = count as f64 / f64::from(n);
+            assert!((drawn - share).abs() < 0.01, "{drawn} below {below_s} s, not {share}");
         }
         let n = 100_000;
         let mean = (0..n).map(|i| tcplib_s((f64::from(i) + 0.5) / f64::from(n))).sum::<f64>()

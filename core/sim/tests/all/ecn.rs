@@ -98,8 +98,8 @@ fn a_crowd_at_windows_of_one_waits_its_turn() {
     let (flows, link) = crowd("on");
     assert!(link.queue_mean < 20.0 && used(&link) > 0.99, "{}", link.queue_mean);
     assert_eq!(total(&flows, |f| f.retransmissions + f.timeouts), 0);
-    let least = flows.iter().map(|f| f.goodput_bytes / 960).min().unwrap();
-    assert!(least > 50, "a packet each 2 s at least: {least} in 100 s");
+    let min = flows.iter().map(|f| f.goodput_bytes / 960).min().unwrap();
+    assert!(min > 50, "a packet each 2 s at least: {min} in 100 s");
     let (flows, link) = crowd("off");
     assert!(link.queue_mean > 150.0, "{}", link.queue_mean);
     assert!(total(&flows, |f| f.retransmissions) > 500);

@@ -195,11 +195,11 @@ fn warm_up_is_excluded_from_the_measured_interval() {
         spec.measure_from = Time::from_secs_f64(2.0 + 0.05 * f64::from(at));
         spec.end = spec.measure_from + Duration::from_millis(300);
         let r = go(&spec);
-        let most = r.links[0].capacity_bits;
-        assert!(r.links[0].served_bits <= most, "{at}: {} {most}", r.links[0].served_bits);
+        let max = r.links[0].capacity_bits;
+        assert!(r.links[0].served_bits <= max, "{at}: {} {max}", r.links[0].served_bits);
         // A packet at either end.
         let goodput = r.groups[0].flows[0].goodput_bytes as f64 * 8.0;
-        assert!(goodput <= most * 0.96 + 8000.0, "{at}: {goodput} {most}");
+        assert!(goodput <= max * 0.96 + 8000.0, "{at}: {goodput} {max}");
         all += goodput;
     }
     assert!(all > 0.5 * 200.0 * 0.3 * 2e6, "the link was in use: {all}");
@@ -349,10 +349,13 @@ fn controllers_behave_alike_over_rrtp_and_tcp() {
             let r = go(&network(vec![group], "none", 60.0));
             (r.links[0].served_bits / r.links[0].capacity_bits, r.links[0].queue_mean)
         };
-        let ours = used(&format!("rrtp+{controller}"));
-        let theirs = used(tcp);
-        assert!((ours.0 - theirs.0).abs() < 0.02, "{controller}: {ours:?} {theirs:?}");
-        assert!((ours.1 - theirs.1).abs() < 2.0, "{controller}: {ours:?} {theirs:?}");
+        let over_rrtp = used(&format!("rrtp+{controller}"));
+        let over_tcp = used(tcp);
+        assert!(
+            (over_rrtp.0 - over_tcp.0).abs() < 0.02,
+            "{controller}: {over_rrtp:?} {over_tcp:?}"
+        );
+        assert!((over_rrtp.1 - over_tcp.1).abs() < 2.0, "{controller}: {over_rrtp:?} {over_tcp:?}");
     }
 }
 

@@ -216,7 +216,7 @@ fn fixed_thresholds_on_radio_behave_as_the_thesis_says() {
 fn tear_flows_are_fair_to_each_other() {
     let r = go(FAST, &[("tear", 4)], 330.0, 1);
     let bytes: Vec<u64> = r.groups[0].flows.iter().map(|f| f.goodput_bytes).collect();
-    let least = bytes.iter().min().unwrap();
-    let most = bytes.iter().max().unwrap();
-    assert!(least * 10 > most * 8, "{bytes:?}");
+    let min = bytes.iter().min().unwrap();
+    let max = bytes.iter().max().unwrap();
+    assert!(min * 10 > max * 8, "{bytes:?}");
 }

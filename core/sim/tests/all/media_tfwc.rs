@@ -110,14 +110,14 @@ fn adjacent_and_alternating_losses() {
 /// it is a little above N, as are losses of two blocks within one round trip.
 #[test]
 fn losses_anywhere_in_their_blocks_average_the_block() {
-    for (block, least, most) in [(100.0, 99.0, 102.0), (20.0, 19.8, 21.0), (10.0, 9.9, 11.0)] {
+    for (block, min, max) in [(100.0, 99.0, 102.0), (20.0, 19.8, 21.0), (10.0, 9.9, 11.0)] {
         let t = validation(
             "tfwc(rate-mode=on,spread=0)",
             &format!("periodic({block},place=random)"),
             600.0,
         );
         let ali = mean(tail(&t, "mean_loss_interval"));
-        assert!((least..most).contains(&ali), "{block}: {ali}");
+        assert!((min..max).contains(&ali), "{block}: {ali}");
     }
 }
 

@@ -87,10 +87,10 @@ fn links_that_lose_are_filled() {
         (IV, "(rate=100Mbit/s,rtt=100ms)", 30.0),
     ];
     for (net, hints, seconds) in links {
-        for (hints, least) in [("", 0.92), (hints, 0.94)] {
+        for (hints, min) in [("", 0.92), (hints, 0.94)] {
             let (goodput, offered, delay) = alone(&format!("rrtp{hints}"), &net, seconds);
             let found = format!("{} bit/s {hints}: {goodput:.4} {offered:.4} {delay:.2}", net.bps);
-            assert!(goodput >= least * carries(&net) && offered <= 1.06, "{found}");
+            assert!(goodput >= min * carries(&net) && offered <= 1.06, "{found}");
             assert!(delay < 10.0 || net.bps < 2e6, "{found}");
         }
     }
@@ -179,7 +179,7 @@ fn a_shallow_queue_costs_no_goodput() {
     // queue drops, half (0.50) beside CUBIC. The link has no random draws: only the competitor's start differs, which decides
     // on the packets that find the queue full.
     let net = Net { bps: 10e6, ms: 20.0, queue: 12_500, loss: "none", packet: 1500 };
-    for (rival, most) in [("sack", 0.80), ("cubic", 0.55)] {
+    for (rival, max) in [("sack", 0.80), ("cubic", 0.55)] {
         let share = |start: u32| {
             let later = 0.47 + 0.0037 * f64::from(start);
             let r = go(&net, &[("rrtp", 1), (rival, 1)], (20.0, 80.0), (0.1, later), 1);
@@ -187,7 +187,7 @@ fn a_shallow_queue_costs_no_goodput() {
             bytes(0) / (bytes(0) + bytes(1))
         };
         let mean = (1..=24).map(share).sum::<f64>() / 24.0;
-        assert!((0.4..=most).contains(&mean), "{rival}: {mean:.3}");
+        assert!((0.4..=max).contains(&mean), "{rival}: {mean:.3}");
     }
 }
 
@@ -216,9 +216,9 @@ fn four_beside_four_have_half() {
 
 #[test]
 fn lasthop_mode_fills_a_dedicated_channel() {
-    for (net, seconds, least) in [(I, 30.0, 0.93), (III, 60.0, 0.88)] {
+    for (net, seconds, min) in [(I, 30.0, 0.93), (III, 60.0, 0.88)] {
         let (goodput, offered, _) = alone("rrtp-lasthop", &net, seconds);
-        assert!(goodput >= least && offered <= 1.06, "{}: {goodput:.4} {offered:.4}", net.bps);
+        assert!(goodput >= min && offered <= 1.06, "{}: {goodput:.4} {offered:.4}", net.bps);
     }
 }
 
@@ -241,9 +241,10 @@ fn a_clean_link_is_shared_with_reno_and_cubic() {
         let mut shares = Vec::new();
         for apart in [0.31, 0.39, 0.47, 0.55, 0.63, 0.71, 0.8, 0.88] {
             let ours_first = shares.len() % 2 == 0;
-            let ours = ("rrtp", n);
-            let theirs = (rival, n);
-            let groups = if ours_first { [ours, theirs] } else { [theirs, ours] };
+            let own_flows = ("rrtp", n);
+            let rival_flows = (rival, n);
+            let groups =
+                if ours_first { [own_flows, rival_flows] } else { [rival_flows, own_flows] };
             let r = go(&net, &groups, (20.0, 80.0), (0.1, apart), 1);
             let bytes = |i: usize| r.groups[i].flows.iter().map(|f| f.goodput_bytes).sum::<u64>();
             let sum = (bytes(0) + bytes(1)) as f64;
@@ -251,8 +252,8 @@ fn a_clean_link_is_shared_with_reno_and_cubic() {
             assert!(sum * 8.0 / 60.0 > 0.94 * net.bps, "{n} {rival}: the link is full");
         }
         let share = shares.iter().sum::<f64>() / shares.len() as f64;
-        let most = if (rival, n) == ("sack", 4) { 0.68 } else { 0.6 };
-        assert!((0.4..=most).contains(&share), "{n} {rival}: {share:.3}, {shares:.3?}");
+        let max = if (rival, n) == ("sack", 4) { 0.68 } else { 0.6 };
+        assert!((0.4..=max).contains(&share), "{n} {rival}: {share:.3}, {shares:.3?}");
     }
 }
 
@@ -264,9 +265,10 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
     let share = |rival| {
         let mut sum = 0.0;
         for k in 0..10 {
-            let ours = ("rrtp", 1);
-            let theirs = (rival, 1);
-            let groups = if k % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
+            let own_flows = ("rrtp", 1);
+            let rival_flows = (rival, 1);
+            let groups =
+                if k % 2 == 0 { [own_flows, rival_flows] } else { [rival_flows, own_flows] };
             let apart = 0.47 + 0.031 * f64::from(k / 2);
             let r = go(&net, &groups, (20.0, 140.0), (0.1, apart), 1);
             let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
@@ -339,7 +341,7 @@ fn flows_that_begin_together_share_the_opening() {
 #[test]
 fn cross_traffic_acks_leave_part_of_a_slow_return_path() {
     let net = Net { bps: 20e6, ms: 25.0, queue: 125_000, loss: "none", packet: 1500 };
-    for (back, least) in [(400e3, 0.03), (60e3, 0.06)] {
+    for (back, min) in [(400e3, 0.03), (60e3, 0.06)] {
         let share = |n: u32| {
             let groups = [("rrtp", 1), ("cubic", 4)];
             let apart = 0.05 + 0.0037 * f64::from(n);
@@ -351,7 +353,7 @@ fn cross_traffic_acks_leave_part_of_a_slow_return_path() {
             r.groups[0].flows[0].goodput_bytes as f64 * 8.0 / 30.0 / net.bps
         };
         let mean = (0..10).map(share).sum::<f64>() / 10.0;
-        assert!(mean >= least, "{back} bit/s back: {mean:.3}");
+        assert!(mean >= min, "{back} bit/s back: {mean:.3}");
     }
 }
 

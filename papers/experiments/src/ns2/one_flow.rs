@@ -74,6 +74,6 @@ fn stat(s: &SimulationSample, table: &str, column: &str, stat: Stat, from: f64) 
     stat.of(&table.time_s[first..], &values[first..], 0.0)
 }
 
-fn span([least, most, mean]: &[f64; 3]) -> String {
-    format!("{} – {} ({})", digits(*least), digits(*most), digits(*mean))
+fn span([min, max, mean]: &[f64; 3]) -> String {
+    format!("{} – {} ({})", digits(*min), digits(*max), digits(*mean))
 }

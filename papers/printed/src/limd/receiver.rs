@@ -56,8 +56,8 @@ impl MeanGaps {
 /// One-way trip times, of which only differences count.
 #[derive(Clone, Copy, Debug)]
 struct Trips {
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     spike: bool,
 }
 
@@ -69,14 +69,14 @@ pub struct LimdReceiver {
     /// Where trip times are counted from.
     first: Option<(Time, Time)>,
     left: MeanGaps,
-    came: MeanGaps,
+    arrivals: MeanGaps,
     arrived: u64,
     differed: u32,
     trips: Option<Trips>,
     /// A spike has begun in this epoch.
     notified: bool,
     /// Values of the last report, and the number of epochs.
-    told: (f64, f64),
+    reported: (f64, f64),
     epochs: u64,
 }
 
@@ -88,29 +88,29 @@ impl LimdReceiver {
             last: None,
             first: None,
             left: MeanGaps::default(),
-            came: MeanGaps::default(),
+            arrivals: MeanGaps::default(),
             arrived: 0,
             differed: 0,
             trips: None,
             notified: false,
-            told: (0.0, 0.0),
+            reported: (0.0, 0.0),
             epochs: 0,
         }
     }
 
     #[cfg(test)]
     pub fn long_gap(&self) -> f64 {
-        self.came.long.mean
+        self.arrivals.long.mean
     }
 
     /// Takes in a trip time. Returns whether a spike begins.
     fn spike_begins(&mut self, sent: Time, now: Time) -> bool {
         let (first_sent, first_now) = *self.first.get_or_insert((sent, now));
         let trip = now.since(first_now).as_secs_f64() - sent.since(first_sent).as_secs_f64();
-        let trips = self.trips.get_or_insert(Trips { least: trip, most: trip, spike: false });
-        trips.least = trips.least.min(trip);
-        trips.most = trips.most.max(trip);
-        let share = (trip - trips.least) / (trips.most - trips.least).max(MIN_RANGE);
+        let trips = self.trips.get_or_insert(Trips { min: trip, max: trip, spike: false });
+        trips.min = trips.min.min(trip);
+        trips.max = trips.max.max(trip);
+        let share = (trip - trips.min) / (trips.max - trips.min).max(MIN_RANGE);
         let before = trips.spike;
         if share > SPIKE_BEGINS {
             trips.spike = true;
@@ -123,14 +123,14 @@ impl LimdReceiver {
     fn end_epoch(&mut self) {
         self.arrived = 0;
         self.epochs += 1;
-        self.differed = if self.came.differ() { self.differed + 1 } else { 0 };
+        self.differed = if self.arrivals.differ() { self.differed + 1 } else { 0 };
         if self.differed >= PERMANENT {
-            self.came.long.mean = self.came.short.mean;
+            self.arrivals.long.mean = self.arrivals.short.mean;
             self.left.long.mean = self.left.short.mean;
             self.differed = 0;
         }
         let of = |g: &MeanGaps| if self.differed > 0 { g.short.mean } else { g.long.mean };
-        self.told = (of(&self.came), of(&self.left));
+        self.reported = (of(&self.arrivals), of(&self.left));
     }
 }
 
@@ -150,7 +150,7 @@ impl ReceiverSide for LimdReceiver {
         // Lost packets were sent, too: the gap is divided by their number.
         let packets = (seq - last) as f64;
         self.left.take(sent.since(last_sent).as_secs_f64() / packets);
-        self.came.take(now.since(last_now).as_secs_f64() / packets);
+        self.arrivals.take(now.since(last_now).as_secs_f64() / packets);
         let spike = self.spike_begins(sent, now) && self.notifies;
         self.notified |= spike;
         self.arrived += 1;
@@ -165,7 +165,7 @@ impl ReceiverSide for LimdReceiver {
     /// sent for other reasons repeat it.
     fn feedback(&mut self, _now: Time) -> Feedback {
         let notified = std::mem::take(&mut self.notified);
-        let (came, left) = self.told;
-        Feedback::of(&[came, left, f64::from(u8::from(notified)), self.epochs as f64])
+        let (arrivals, left) = self.reported;
+        Feedback::of(&[arrivals, left, f64::from(u8::from(notified)), self.epochs as f64])
     }
 }

@@ -9,7 +9,7 @@ fn at(ms: u64) -> Time {
 }
 
 /// Told 800 kbit/s, a hundred packets of 1000 bytes per second, and a round trip of 100 ms.
-fn told(rise: &str) -> Box<dyn Controller> {
+fn limd_with(rise: &str) -> Box<dyn Controller> {
     let hints = PathHints {
         rate: Some(Rate::from_bps(800_000)),
         rtt: Some(Duration::from_millis(100)),
@@ -71,7 +71,7 @@ fn first_pair_sets_rate_by_larger_interval() {
 /// halved when beta has reached .5.
 #[test]
 fn signs_of_congestion_in_a_row_cut_ever_deeper() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     let mut rates = Vec::new();
     for number in 1..=8 {
         rates.push(epoch(&mut *c, number, 1.2));
@@ -84,15 +84,15 @@ fn signs_of_congestion_in_a_row_cut_ever_deeper() {
 
 #[test]
 fn repeated_epoch_in_a_report_keeps_the_rate() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
 }
 
 #[test]
 fn steady_epochs_rise_only_with_the_probe() {
-    let mut printed = told("printed");
-    let mut probing = told("probe");
+    let mut printed = limd_with("printed");
+    let mut probing = limd_with("probe");
     for number in 1..=10 {
         epoch(&mut *printed, number, 1.0);
         epoch(&mut *probing, number, 1.0);
@@ -104,7 +104,7 @@ fn steady_epochs_rise_only_with_the_probe() {
 
 #[test]
 fn draining_queue_lets_the_rate_rise_to_its_bound() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
     let after = epoch(&mut *c, 2, 0.9);
     assert!(after > 100.0 && after < 117.0, "{after}");
@@ -145,11 +145,11 @@ fn packets_a_round_trip_apart_set_no_rate() {
 /// Sections 3.4.1 and 4.4.2: all of the rate returns after a round trip, less what signs of congestion took meanwhile.
 #[test]
 fn rate_returns_a_round_trip_after_congestion() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     assert!((lose(&mut *c, 100, 201, false) - 50.0).abs() < 0.1);
     assert!((epoch(&mut *c, 3, 1.0) - 50.0).abs() < 0.1);
     assert!((epoch(&mut *c, 4, 1.0) - 100.0).abs() < 0.1);
-    let mut signs = told("printed");
+    let mut signs = limd_with("printed");
     lose(&mut *signs, 100, 201, false);
     epoch(&mut *signs, 3, 1.2);
     assert!((epoch(&mut *signs, 4, 1.0) - 95.0).abs() < 0.1);
@@ -158,7 +158,7 @@ fn rate_returns_a_round_trip_after_congestion() {
 /// A timeout is the more severe form: slow start from a packet per round trip.
 #[test]
 fn rate_doubles_each_epoch_after_timeout() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     lose(&mut *c, 100, 201, false);
     let srtt = Duration::from_millis(100);
     c.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
@@ -182,7 +182,7 @@ fn rate_doubles_each_epoch_after_timeout() {
 
 #[test]
 fn congestion_halves_once_per_rtt_and_radio_losses_never() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     assert!((lose(&mut *c, 100, 201, true) - 100.0).abs() < 0.1);
     assert!((lose(&mut *c, 110, 210, false) - 50.0).abs() < 0.1);
     assert!((lose(&mut *c, 120, 220, false) - 50.0).abs() < 0.1, "the same congestion");
@@ -212,7 +212,7 @@ fn congestion_on_a_dedicated_channel_halves_for_one_rtt() {
 
 #[test]
 fn a_rate_told_while_it_runs_replaces_its_own() {
-    let mut c = told("printed");
+    let mut c = limd_with("printed");
     for number in 1..=8 {
         epoch(&mut *c, number, 1.2);
     }
@@ -227,7 +227,7 @@ fn a_rate_told_while_it_runs_replaces_its_own() {
 fn the_receiver_swaps_its_averages_after_five_epochs() {
     let mut r = LimdReceiver::new(false);
     let mut ms = 0;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for seq in 0..200u64 {
         ms += if seq < 100 { 10 } else { 20 };
         let arrival = Arrival {
@@ -239,12 +239,12 @@ fn the_receiver_swaps_its_averages_after_five_epochs() {
             feedback: Feedback::NONE,
         };
         if r.on_arrival(&arrival) {
-            told.push(r.feedback(at(ms)).number(0));
+            reported.push(r.feedback(at(ms)).number(0));
         }
     }
-    assert!((told[8] - 0.010).abs() < 1e-5, "{told:?}");
-    assert!(told[10] > 0.015 && told[10] < 0.018, "the short average: {told:?}");
-    assert!(told[18] > 0.0195, "{told:?}");
+    assert!((reported[8] - 0.010).abs() < 1e-5, "{reported:?}");
+    assert!(reported[10] > 0.015 && reported[10] < 0.018, "the short average: {reported:?}");
+    assert!(reported[18] > 0.0195, "{reported:?}");
     // The long average alone would be here after fifty gaps of 20 ms: 0.016.
     assert!(r.long_gap() > 0.019, "{}", r.long_gap());
 }
@@ -253,7 +253,7 @@ fn the_receiver_swaps_its_averages_after_five_epochs() {
 #[test]
 fn rising_trip_times_are_told_at_once() {
     let mut r = LimdReceiver::new(true);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for seq in 0..40u64 {
         let queue = if seq < 20 { seq % 2 } else { 30 };
         let arrival = Arrival {
@@ -265,8 +265,8 @@ fn rising_trip_times_are_told_at_once() {
             feedback: Feedback::NONE,
         };
         if r.on_arrival(&arrival) && r.feedback(arrival.now).number(2) > 0.0 {
-            told.push(seq);
+            reported.push(seq);
         }
     }
-    assert_eq!(told, [20], "with the packet that shows it, and not for a host's millisecond");
+    assert_eq!(reported, [20], "with the packet that shows it, and not for a host's millisecond");
 }

@@ -53,15 +53,15 @@ impl FrameQueue {
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
-    /// Takes at most `most` bytes for the next packet; returns the part's tag and the number of bytes.
-    pub fn take(&mut self, now: Time, most: u32) -> Option<(u64, u32)> {
+    /// Takes at most `max` bytes for the next packet; returns the part's tag and the number of bytes.
+    pub fn take(&mut self, now: Time, max: u32) -> Option<(u64, u32)> {
         for layer in 0..MAX_LAYERS {
             let begun = usize::from(self.begun[layer]);
             while self.layers[layer].get(begun).is_some_and(|p| p.expires < now) {
                 self.drop_one(layer);
             }
             let Some(part) = self.layers[layer].front_mut() else { continue };
-            let bytes = part.left.min(most);
+            let bytes = part.left.min(max);
             part.left -= bytes;
             let (tag, left) = (part.tag, part.left);
             self.bytes -= u64::from(bytes);

@@ -20,7 +20,7 @@ fn echo(stage: u64) -> Packet {
 }
 
 /// A path with a hinted rate and no other hints.
-fn told() -> PathHints {
+fn hinted() -> PathHints {
     PathHints { rate: Some(narrows_base::Rate::from_bps(1_000_000)), ..PathHints::default() }
 }
 
@@ -63,7 +63,7 @@ fn larger_syns_ask_for_the_rate() {
 /// One round trip, then data behind FINISH; the RTT is known by then.
 #[test]
 fn an_opening_takes_one_round_trip() {
-    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &hinted()).unwrap();
     o.open(at(5));
     assert_eq!((o.due(), o.next_packet(at(5)).unwrap()), (at(5), (1, 118)));
     assert!(!o.is_open());
@@ -80,7 +80,7 @@ fn an_opening_takes_one_round_trip() {
 /// If START is not answered within three seconds, the handshake restarts with SYN, as over sockets.
 #[test]
 fn a_start_in_vain_begins_again() {
-    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &hinted()).unwrap();
     o.open(at(0));
     let mut places = Vec::new();
     while o.due() < at(4000) {
@@ -101,7 +101,7 @@ fn a_start_in_vain_begins_again() {
 /// On a path of seconds the reply to START arrives while SYN-ECHO is awaited.
 #[test]
 fn start_echo_after_the_restart_opens_without_sample() {
-    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &hinted()).unwrap();
     o.open(at(0));
     while o.due() < at(4000) {
         o.next_packet(o.due()).unwrap();
@@ -115,7 +115,7 @@ fn start_echo_after_the_restart_opens_without_sample() {
 /// A START without an answer is repeated, and then no answer to it gives an RTT sample.
 #[test]
 fn a_lost_start_costs_300_ms_and_the_sample() {
-    let mut o = Handshake::new(OpeningExchange::Full, &told()).unwrap();
+    let mut o = Handshake::new(OpeningExchange::Full, &hinted()).unwrap();
     o.open(at(0));
     o.next_packet(at(0)).unwrap();
     assert_eq!(o.due(), at(300));

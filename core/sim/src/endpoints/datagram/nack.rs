@@ -145,8 +145,8 @@ impl Nacks {
             gap.due = now + rtt.saturating_mul(gap.timer);
             gap.timer = (2 * gap.timer).min(LONGEST_TIMER);
         }
-        let (sent, came) = self.last;
-        (!ranges.is_empty()).then(|| NackRequest { ranges, stamp: sent + now.since(came) })
+        let (sent, arrived) = self.last;
+        (!ranges.is_empty()).then(|| NackRequest { ranges, stamp: sent + now.since(arrived) })
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     const LONG: Duration = Duration::from_millis(300);
 
     /// A packet of 1000 bytes that was sent 50 ms before.
-    fn came(nacks: &mut Nacks, at: u64, packet: u64) {
+    fn arrived(nacks: &mut Nacks, at: u64, packet: u64) {
         nacks.on_packet(ms(at), ms(at - 50), (1000 * packet, 1000 * (packet + 1)), RTT);
     }
     fn taken(nacks: &mut Nacks, at: u64) -> Vec<(u64, u64)> {
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn a_gap_is_asked_for_at_once_and_again_after_2_4_8_and_8_round_trips() {
         let mut nacks = Nacks::default();
-        came(&mut nacks, 100, 0);
+        arrived(&mut nacks, 100, 0);
         assert_eq!(nacks.due(), Time::NEVER);
-        came(&mut nacks, 110, 2);
+        arrived(&mut nacks, 110, 2);
         for at in [110, 310, 710, 1510, 2310] {
             assert_eq!(nacks.due(), ms(at));
             assert_eq!(taken(&mut nacks, at - 1), []);
@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(request.ranges, [(1000, 2000)]);
             assert_eq!(ms(at).since(request.stamp), Duration::from_millis(50), "the path alone");
         }
-        came(&mut nacks, 2400, 1);
+        arrived(&mut nacks, 2400, 1);
         assert_eq!((nacks.due(), taken(&mut nacks, 9000)), (Time::NEVER, vec![]));
     }
 
@@ -191,11 +191,11 @@ mod tests {
     #[test]
     fn each_gap_has_a_timer_and_what_came_of_it_is_left_out() {
         let mut nacks = Nacks::default();
-        came(&mut nacks, 100, 3);
+        arrived(&mut nacks, 100, 3);
         assert_eq!(taken(&mut nacks, 100), [(0, 3000)], "the first packets, together");
-        came(&mut nacks, 150, 5);
+        arrived(&mut nacks, 150, 5);
         assert_eq!(taken(&mut nacks, 150), [(4000, 5000)], "the first one's timer runs");
-        came(&mut nacks, 200, 1);
+        arrived(&mut nacks, 200, 1);
         assert_eq!(taken(&mut nacks, 300), [(0, 1000), (2000, 3000)]);
         assert_eq!(taken(&mut nacks, 350), [(4000, 5000)]);
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn more_gaps_than_fit_leave_at_the_same_moment() {
         let mut nacks = Nacks::default();
-        (0..5).for_each(|n| came(&mut nacks, 100, 2 * n + 1));
+        (0..5).for_each(|n| arrived(&mut nacks, 100, 2 * n + 1));
         let counts: Vec<_> = (0..3).map(|_| taken(&mut nacks, 100).len()).collect();
         assert_eq!(counts, [3, 2, 0]);
         assert_eq!(nacks.due(), ms(300));

@@ -325,17 +325,17 @@ proptest! {
         let run = run(data, back, window as f64, seed);
         let mut next = 0;
         let mut acknowledged = false;
-        for told in &run.diary {
-            match told {
+        for entry in &run.diary {
+            match entry {
                 ControllerEvent::Input => acknowledged = false,
                 ControllerEvent::PacketOutcome(f) => {
                     prop_assert_eq!(f.seq, next);
                     next += 1;
                     prop_assert!(!acknowledged, "{} after its report's acknowledgement", f.seq);
-                    let came = run.arrived.get(&f.seq).is_some_and(|at| *at <= f.now);
-                    prop_assert!(f.lost || came, "{} is said to have come", f.seq);
+                    let has_arrived = run.arrived.get(&f.seq).is_some_and(|at| *at <= f.now);
+                    prop_assert!(f.lost || has_arrived, "{} is said to have come", f.seq);
                     if data.jitter_ms == 0 && back.jitter_ms == 0 && run.silence <= 5 {
-                        prop_assert_eq!(f.lost, !came, "{}", f.seq);
+                        prop_assert_eq!(f.lost, !has_arrived, "{}", f.seq);
                     }
                 }
                 ControllerEvent::Ack => acknowledged = true,

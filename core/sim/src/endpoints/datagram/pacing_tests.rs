@@ -25,7 +25,7 @@ impl Controller for SetLimits {
 
 struct Stage {
     sender: DatagramSender,
-    told: Arc<Mutex<(SendLimits, u32)>>,
+    limits: Arc<Mutex<(SendLimits, u32)>>,
     config: DatagramConfig,
 }
 
@@ -41,15 +41,15 @@ impl Stage {
         // So that only the send limits apply.
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
-        let told = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
-        let mut sender = DatagramSender::new(&config, Box::new(SetLimits(told.clone())), 0, 1);
+        let limits = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
+        let mut sender = DatagramSender::new(&config, Box::new(SetLimits(limits.clone())), 0, 1);
         sender.handle(Time::ZERO, SenderInput::Open);
-        let mut stage = Stage { sender, told, config };
+        let mut stage = Stage { sender, limits, config };
         stage.allow(window, bps);
         stage
     }
     fn allow(&mut self, window: f64, bps: Option<u64>) {
-        self.told.lock().unwrap().0 =
+        self.limits.lock().unwrap().0 =
             SendLimits { pacing_rate: bps.map(Rate::from_bps), ..SendLimits::unpaced(window) };
     }
     /// Sends all packets permitted at `now`; also returns the time that the sender waits for.
@@ -121,7 +121,7 @@ fn silence_is_probed_for_and_reduces_nothing() {
     s.sender.handle(due, SenderInput::Timeout);
     let (sent, again) = s.drain(due);
     assert_eq!(sent.iter().map(|p| p.seq).collect::<Vec<_>>(), [2], "one, beyond the window");
-    assert_eq!(s.told.lock().unwrap().1, 0);
+    assert_eq!(s.limits.lock().unwrap().1, 0);
     assert_eq!(again.since(due), Duration::from_secs(2));
 }
 
@@ -228,7 +228,7 @@ fn a_window_is_paced_where_it_is_to_be() {
         let mut s = Stage::new(20.0, None);
         s.config.window_pacing = paced;
         s.config.feedback.ack_every = 1;
-        s.sender = DatagramSender::new(&s.config, Box::new(SetLimits(s.told.clone())), 0, 1);
+        s.sender = DatagramSender::new(&s.config, Box::new(SetLimits(s.limits.clone())), 0, 1);
         let mut receiver = DatagramReceiver::new(&s.config, None, 0, 1);
         s.sender.handle(ms(0), SenderInput::Open);
         s.sender.handle(ms(0), SenderInput::Data(u64::MAX));

@@ -74,12 +74,12 @@ impl SimulatedSource {
             s.requested(from, to);
         }
     }
-    /// Takes at most `most` bytes for the next packet.
+    /// Takes at most `max` bytes for the next packet.
     #[inline]
-    pub fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
+    pub fn take(&mut self, now: Time, max: u32) -> Option<SentRange> {
         match self {
-            SimulatedSource::Stream(s) => s.take(most),
-            SimulatedSource::Media(m) => m.take(now, most),
+            SimulatedSource::Stream(s) => s.take(max),
+            SimulatedSource::Media(m) => m.take(now, max),
         }
     }
     /// A PTO: if no data waits, or all of it has expired, an empty packet elicits a report.
@@ -147,16 +147,16 @@ impl MediaPayload {
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.frames.as_ref().is_none_or(|f| f.is_empty())
     }
-    fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
+    fn take(&mut self, now: Time, max: u32) -> Option<SentRange> {
         if let Some(frames) = &mut self.frames
-            && let Some((tag, length)) = frames.take(now, most)
+            && let Some((tag, length)) = frames.take(now, max)
         {
             self.ping = false;
             // Media's receiver ignores the offset; it carries the frame and layer.
             return Some(SentRange { offset: tag, length, ..SentRange::default() });
         }
         self.waiting.expire(now, self.expiry);
-        let length = self.waiting.take(most);
+        let length = self.waiting.take(max);
         let ping = std::mem::take(&mut self.ping);
         (length > 0 || ping).then(|| SentRange { length, ..SentRange::default() })
     }

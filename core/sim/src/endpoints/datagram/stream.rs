@@ -91,17 +91,17 @@ impl OutgoingStream {
             }
         }
     }
-    /// Takes at most `most` bytes for the next packet, retransmissions first.
+    /// Takes at most `max` bytes for the next packet, retransmissions first.
     #[inline]
-    pub fn take(&mut self, most: u32) -> Option<SentRange> {
+    pub fn take(&mut self, max: u32) -> Option<SentRange> {
         if !self.again.is_empty()
             && let Some((from, to)) = self.first_again()
         {
-            let to = to.min(from + u64::from(most));
+            let to = to.min(from + u64::from(max));
             self.again.trim_below(to);
             return Some(SentRange { offset: from, length: (to - from) as u32, again: true });
         }
-        let length = self.available.min(u64::from(most)) as u32;
+        let length = self.available.min(u64::from(max)) as u32;
         if length == 0 {
             return None;
         }

@@ -33,14 +33,14 @@ proptest! {
         let mut s = OutgoingStream::default();
         s.push(bytes);
         let mut out: Vec<SentRange> = Vec::new();
-        let mut came = vec![false; bytes as usize];
+        let mut received = vec![false; bytes as usize];
         let mut deliver = |s: &mut OutgoingStream, l: &SentRange| {
             s.arrived(l.offset, l.length);
-            came[l.offset as usize..][..l.length as usize].fill(true);
+            received[l.offset as usize..][..l.length as usize].fill(true);
         };
-        for (most, what, which) in steps {
+        for (max, what, which) in steps {
             match what {
-                0 | 1 => out.extend(s.take(most)),
+                0 | 1 => out.extend(s.take(max)),
                 _ if out.is_empty() => {}
                 2 => { let l = out.remove(which % out.len()); deliver(&mut s, &l); }
                 // Declared lost, but may arrive late.
@@ -57,6 +57,6 @@ proptest! {
             prop_assert!(rounds <= 2000);
         }
         prop_assert!(s.all_arrived() && s.is_empty());
-        prop_assert!(came.iter().all(|c| *c));
+        prop_assert!(received.iter().all(|c| *c));
     }
 }

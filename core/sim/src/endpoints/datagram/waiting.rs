@@ -49,8 +49,8 @@ impl WaitingWrites {
         if self.endless || expiry == Duration::ZERO {
             return;
         }
-        while let Some((came, _)) = self.writes.get(usize::from(self.begun)) {
-            if now.since(*came) <= expiry {
+        while let Some((written_at, _)) = self.writes.get(usize::from(self.begun)) {
+            if now.since(*written_at) <= expiry {
                 break;
             }
             self.writes.remove(usize::from(self.begun));

@@ -189,9 +189,9 @@ fn the_controller_is_told_when_its_packet_arrived() {
         // The acknowledgement is delayed.
         p.after_ms(70);
         p.tell(crate::endpoints::interface::SenderInput::Packet(ack));
-        let mut told = 0.0;
-        p.sender.controller().watch(&mut |_, x| told = x);
-        assert_eq!(told, seen);
+        let mut watched = 0.0;
+        p.sender.controller().watch(&mut |_, x| watched = x);
+        assert_eq!(watched, seen);
     }
 }
 

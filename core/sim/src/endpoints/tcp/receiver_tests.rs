@@ -102,12 +102,12 @@ fn an_acknowledgement_that_waits_leaves_before_a_block_is_displaced() {
     let mut acks: Vec<Packet> =
         arrived.iter().filter_map(|s| r.on_packet(now, &data(*s))).collect();
     acks.extend(r.on_timeout(r.next_timeout()));
-    let told = |seq: u64| {
+    let reported = |seq: u64| {
         let holds = |ack: &Packet, b: &(u64, u64)| (ack.seq + b.0..ack.seq + b.1).contains(&seq);
         let blocks = |ack: &Packet| ack.sack.map(|b| (u64::from(b.0), u64::from(b.1)));
         acks.iter().any(|ack| blocks(ack).iter().any(|b| holds(ack, b)))
     };
-    assert!(arrived.iter().all(|s| told(*s)), "{acks:?}");
+    assert!(arrived.iter().all(|s| reported(*s)), "{acks:?}");
     assert!(acks.len() < arrived.len(), "none waited");
 }
 

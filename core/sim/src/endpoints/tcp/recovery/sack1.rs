@@ -53,8 +53,8 @@ impl LossRecovery for Sack1 {
         }
         outcome.lost = self.sacked.find_lost(state, scoreboard);
         if state.phase != RecoveryPhase::FastRecovery {
-            let most = if self.limited_transmit { DUP_THRESH - 1 } else { 0 };
-            state.inflation = state.dupacks.min(most) as i64;
+            let max = if self.limited_transmit { DUP_THRESH - 1 } else { 0 };
+            state.inflation = state.dupacks.min(max) as i64;
         }
         // bugFix_: after a timeout, only when all segments sent before it are acknowledged.
         let passed = !self.after_timeout || scoreboard.una > state.recover;

@@ -29,20 +29,20 @@ impl TcpSender {
         if bursts.left > 0 {
             return false;
         }
-        let most = bursts.segments(self.supposed_rate(), self.path_min_rtt());
+        let max = bursts.segments(self.supposed_rate(), self.path_min_rtt());
         let bytes = self.available / u64::from(self.format.payload.max(1));
         let cwnd = self.controller.send_limits().cwnd;
         let srtt = self.rtt.srtt();
         let soon = Duration::from_millis(1).min(Duration::from_nanos(srtt.as_nanos() / 2));
         let defers = !self.recovery.repairs()
-            && room < most
+            && room < max
             && room < bytes
             && (room as f64) < (cwnd / SHARE as f64).floor()
             && now.since(bursts.last_sent) <= Duration::from_millis(1)
             && self.scoreboard.una < self.scoreboard.max
             && self.scoreboard.get(self.scoreboard.una).sent + srtt <= now + soon;
         if !defers && let Some(bursts) = &mut self.pacing.bursts {
-            (bursts.left, bursts.last_sent) = (room.min(most), now);
+            (bursts.left, bursts.last_sent) = (room.min(max), now);
         }
         defers
     }

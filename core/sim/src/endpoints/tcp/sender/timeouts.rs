@@ -37,7 +37,7 @@ impl TcpSender {
     }
 
     /// With RACK, outside recoveries, sets a probe timer of two RTTs if that comes before the timeout.
-    pub(super) fn schedule_probe(&mut self, now: Time, most: Duration) -> bool {
+    pub(super) fn schedule_probe(&mut self, now: Time, max: Duration) -> bool {
         if !self.recovery.by_time()
             || !self.recovery.is_open()
             || self.scoreboard.una == self.scoreboard.max
@@ -47,7 +47,7 @@ impl TcpSender {
         let twice = self.rtt.srtt() + self.rtt.srtt();
         let alone = self.scoreboard.max - self.scoreboard.una == 1;
         let after = twice + if alone { LONE_SEGMENT } else { LEAST };
-        self.set_timer(TimerPurpose::Probe, now, after.min(most));
+        self.set_timer(TimerPurpose::Probe, now, after.min(max));
         true
     }
 
