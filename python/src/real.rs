@@ -41,12 +41,12 @@ pub fn loopback<'py>(
     }
     let both = SimVsReal { protocol, link, packet, seconds };
     both.check().map_err(SpecError::new_err)?;
-    let told = |e| controller::error(e, SpecError::new_err);
+    let python_error = |e| controller::error(e, SpecError::new_err);
     let [real, simulated] = work::run(py, None, move |watch| {
-        let simulated = both.simulated(seed).map_err(told)?;
+        let simulated = both.simulated(seed).map_err(python_error)?;
         let name = both.protocol.trim_start_matches("rrtp+").split('(').next().unwrap_or_default();
         let goes_on = || !watch.stop.load(Ordering::Relaxed) && !controller::has_failed(name);
-        let (real, _) = both.real_while(seed, &goes_on).map_err(told)?;
+        let (real, _) = both.real_while(seed, &goes_on).map_err(python_error)?;
         Ok([real, simulated])
     })?;
     Ok([observed(py, &real)?, observed(py, &simulated)?])

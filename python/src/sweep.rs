@@ -40,14 +40,14 @@ struct SweepArguments {
 type Text = Option<(String, String)>;
 
 /// The base of the sweep: a scenario's text, or the options.
-fn base(told: &options::Sweep, text: &Text) -> Result<Base, base::SpecError> {
-    match (text, &told.scenario) {
+fn base(arguments: &options::Sweep, text: &Text) -> Result<Base, base::SpecError> {
+    match (text, &arguments.scenario) {
         (Some((text, folder)), Some(name)) => {
             let template = Template::parse(text, Path::new(folder));
             let template = template.map_err(|e| e.at(&name.display().to_string()))?;
             Ok(Base::File(Box::new(template)))
         }
-        _ => told.base(),
+        _ => arguments.base(),
     }
 }
 
@@ -104,10 +104,10 @@ impl Sweep {
         folder: Option<PathBuf>,
         fresh: bool,
     ) -> PyResult<Sweep> {
-        let told: SweepArguments = words::read(&given).map_err(SpecError::new_err)?;
+        let arguments: SweepArguments = words::read(&given).map_err(SpecError::new_err)?;
         work::run(py, None, |_| {
-            let base = base(&told.sweep, &text).map_err(spec)?;
-            let (sweep, shown) = told.sweep.read(base).map_err(spec)?;
+            let base = base(&arguments.sweep, &text).map_err(spec)?;
+            let (sweep, shown) = arguments.sweep.read(base).map_err(spec)?;
             let (known, journal) = match folder {
                 None => Default::default(),
                 Some(folder) => {
@@ -119,7 +119,7 @@ impl Sweep {
             let runs = sweep.known(known);
             let kept = FinishedRuns { runs, journal: journal.unwrap_or_else(Journal::nowhere) };
             let command_line = words::command_line("sweep", &given);
-            let jobs = told.jobs.count();
+            let jobs = arguments.jobs.count();
             Ok(Sweep { sweep, shown, command_line, jobs, kept: Mutex::new(kept) })
         })
     }
@@ -226,16 +226,16 @@ fn sweep_runs(
     text: Text,
     tasks: Vec<(usize, usize, bool)>,
 ) -> PyResult<Vec<String>> {
-    let told: SweepArguments = words::read(&given).map_err(SpecError::new_err)?;
+    let arguments: SweepArguments = words::read(&given).map_err(SpecError::new_err)?;
     let work = move || {
-        let base = base(&told.sweep, &text).map_err(spec)?;
-        let grid = Grid::read(base, &told.sweep.vary).map_err(spec)?;
+        let base = base(&arguments.sweep, &text).map_err(spec)?;
+        let grid = Grid::read(base, &arguments.sweep.vary).map_err(spec)?;
         let stop = AtomicBool::new(false);
         let one = |(point, seed, traced): (usize, usize, bool)| {
             if point >= grid.points() {
                 return Err(PyValueError::new_err("that is no point of this sweep"));
             }
-            let seed = told.sweep.seed.wrapping_add(seed as u64);
+            let seed = arguments.sweep.seed.wrapping_add(seed as u64);
             match lab::execute::one(&grid, point, seed, traced, &stop) {
                 Ok(found) => Ok(found.line()),
                 Err(halt) => Err(controller::error(halt.to_string(), PyRuntimeError::new_err)),

@@ -61,8 +61,8 @@ pub fn run<T: Send>(
                 Err(RecvTimeoutError::Timeout) if raised.is_some() => controller::interrupt(py),
                 Err(RecvTimeoutError::Timeout) => {
                     let fraction = f64::from_bits(watch.fraction.load(Ordering::Relaxed));
-                    let told = progress.map_or(Ok(()), |p| p.call1((fraction,)).map(drop));
-                    if let Err(e) = py.check_signals().and(told) {
+                    let called = progress.map_or(Ok(()), |p| p.call1((fraction,)).map(drop));
+                    if let Err(e) = py.check_signals().and(called) {
                         watch.stop.store(true, Ordering::Relaxed);
                         raised = Some(e);
                     }

@@ -49,8 +49,8 @@ const LOSSY: [MeasuredLink; 6] = [
     lossy("30%", "20Mbit/s,25ms,queue=125kB,loss=30%,reverse-loss=0%"),
 ];
 
-const fn ours(protocol: &'static str, told: bool) -> HowSent {
-    HowSent::Ours { protocol, told }
+const fn ours(protocol: &'static str, hinted: bool) -> HowSent {
+    HowSent::Ours { protocol, hinted }
 }
 
 const SENDERS: [ComparedSender; 7] = [
@@ -60,8 +60,8 @@ const SENDERS: [ComparedSender; 7] = [
     sender("quinn-cubic", "quinn, CUBIC", HowSent::Quinn("cubic")),
     sender("quinn-bbr", "quinn, BBR", HowSent::Quinn("bbr")),
     // Hysteria's default, and its mode that needs the link's rate.
-    sender("hysteria-bbr", "Hysteria 2, BBR", HowSent::Hysteria { told: false }),
-    sender("hysteria-brutal", "Hysteria 2, brutal", HowSent::Hysteria { told: true }),
+    sender("hysteria-bbr", "Hysteria 2, BBR", HowSent::Hysteria { hinted: false }),
+    sender("hysteria-brutal", "Hysteria 2, brutal", HowSent::Hysteria { hinted: true }),
 ];
 /// Senders over loopback, through links, and beside Hysteria.
 const OVER_LOOPBACK: [&str; 3] = ["rrtp", "rrtp+cubic", "quinn-cubic"];
@@ -152,7 +152,7 @@ fn loopback(programs: &SpeedPrograms, how: HowSent, crowd: bool) -> Result<Ran, 
             let how = if crowd { &crowded[..] } else { &["--bytes", "1000000000"] };
             json(&programs.quinn, &[how, &["--control", control]].concat())?
         }
-        HowSent::Ours { protocol, told: false } => {
+        HowSent::Ours { protocol, hinted: false } => {
             let crowded = ["--duration", &duration, "--connections", CONNECTIONS];
             let how = if crowd { &crowded[..] } else { &["--duration", "1GB"] };
             let what = ["speed", "--protocol", protocol, "--json"];

@@ -40,9 +40,9 @@ impl<'a> Flags<'a> {
     ) -> Result<N, String> {
         let text = self.value()?;
         let number = text.parse().ok().filter(|n| range.contains(n));
-        let least = range.start();
-        let most = range.end();
-        number.ok_or_else(|| format!("{} '{text}': {least} to {most}", self.flag))
+        let min = range.start();
+        let max = range.end();
+        number.ok_or_else(|| format!("{} '{text}': {min} to {max}", self.flag))
     }
 
     /// The error of a flag that the command does not have.

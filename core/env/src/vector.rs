@@ -64,9 +64,9 @@ impl VectorEnvironment {
         threads: usize,
         autoreset: Autoreset,
     ) -> Result<VectorEnvironment, SpecError> {
-        let within = |name: &str, n: usize, least: usize, most: usize| match n {
-            n if (least..=most).contains(&n) => Ok(()),
-            _ => Err(SpecError::new(format!("{name}: {n} is not a number from {least} to {most}"))),
+        let within = |name: &str, n: usize, min: usize, max: usize| match n {
+            n if (min..=max).contains(&n) => Ok(()),
+            _ => Err(SpecError::new(format!("{name}: {n} is not a number from {min} to {max}"))),
         };
         within("num_envs", n, 1, MAX_FLOWS / task.flows())?;
         within("threads", threads, 0, MAX_THREADS)?;

@@ -30,7 +30,7 @@ struct VectorResults {
 
 fn play(vector: &mut VectorEnvironment, steps: usize) -> VectorResults {
     let width = vector.task().observations().len();
-    let mut told =
+    let mut played =
         VectorResults { observations: vec![], rewards: vec![], truncated: vec![], last: vec![] };
     for step in 0..steps {
         let mut observations = vec![0.0; N * width];
@@ -45,12 +45,12 @@ fn play(vector: &mut VectorEnvironment, steps: usize) -> VectorResults {
             final_observations: Some(&mut last),
         };
         vector.step(&actions, out).unwrap();
-        told.observations.push(observations);
-        told.rewards.push(rewards);
-        told.truncated.push(truncated);
-        told.last.push(last);
+        played.observations.push(observations);
+        played.rewards.push(rewards);
+        played.truncated.push(truncated);
+        played.last.push(last);
     }
-    told
+    played
 }
 
 fn begun(threads: usize, autoreset: Autoreset) -> (VectorEnvironment, Vec<f32>) {
@@ -65,8 +65,8 @@ fn begun(threads: usize, autoreset: Autoreset) -> (VectorEnvironment, Vec<f32>) 
 fn any_number_of_threads_gives_the_same() {
     let run = |threads| {
         let (mut vector, first) = begun(threads, Autoreset::SameStep);
-        let told = play(&mut vector, 35);
-        (first, told.observations, told.rewards, told.last)
+        let played = play(&mut vector, 35);
+        (first, played.observations, played.rewards, played.last)
     };
     let one = run(1);
     for threads in [2, 3, 8] {
@@ -86,7 +86,7 @@ fn any_number_of_threads_gives_the_same() {
 #[test]
 fn each_is_the_environment_alone() {
     let (mut vector, first) = begun(2, Autoreset::SameStep);
-    let told = play(&mut vector, STEPS as usize);
+    let played = play(&mut vector, STEPS as usize);
     let width = vector.task().observations().len();
     for (i, seed) in seeds().into_iter().enumerate() {
         let mut alone = Environment::new(task());
@@ -97,9 +97,9 @@ fn each_is_the_environment_alone() {
         for step in 0..STEPS as usize {
             let action = ((i + step) % 5) as f32 * 0.2 - 0.3;
             let out = alone.step(&[action], &mut seen).unwrap();
-            assert_eq!(out.reward, told.rewards[step][i]);
-            assert_eq!(out.truncated, told.truncated[step][i]);
-            let rows = if out.truncated { &told.last } else { &told.observations };
+            assert_eq!(out.reward, played.rewards[step][i]);
+            assert_eq!(out.truncated, played.truncated[step][i]);
+            let rows = if out.truncated { &played.last } else { &played.observations };
             assert_eq!(seen, rows[step][row.clone()]);
         }
     }

@@ -55,8 +55,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for a future for at most `most`; `None` if it is not ready by then.
-pub fn block_on_for<F: Future>(most: Duration, future: F) -> Option<F::Output> {
+/// Waits for a future for at most `max`; `None` if it is not ready by then.
+pub fn block_on_for<F: Future>(max: Duration, future: F) -> Option<F::Output> {
     let begin = Instant::now();
     let waker = WAKER.with_borrow(Clone::clone);
     let mut context = Context::from_waker(&waker);
@@ -67,7 +67,7 @@ pub fn block_on_for<F: Future>(most: Duration, future: F) -> Option<F::Output> {
             return Some(value);
         }
         let now = Instant::now();
-        let left = most.checked_sub(now.duration_since(begin)).filter(|d| !d.is_zero())?;
+        let left = max.checked_sub(now.duration_since(begin)).filter(|d| !d.is_zero())?;
         let next = NEXT.get().map_or(left, |next| next.saturating_duration_since(now));
         std::thread::park_timeout(left.min(next));
     }

@@ -148,19 +148,19 @@ pub enum Error {
     /// The message is longer than the peer accepts, or than any packet to it can carry.
     MessageTooLong {
         /// Maximum bytes of a message; 0 if the peer accepts no messages.
-        most: usize,
+        max: usize,
     },
     /// The message is longer than the path's validated packet size permits at present.
     MessageTooLongNow {
         /// Most bytes of a message now.
-        most: usize,
+        max: usize,
     },
     /// The queue of messages is full.
     MessagesFull,
     /// A stream that was to be read completely is longer than expected.
     TooLong {
         /// Most bytes that were expected.
-        most: usize,
+        max: usize,
     },
 }
 
@@ -293,8 +293,8 @@ impl From<StreamError> for Error {
 impl From<MessageError> for Error {
     fn from(e: MessageError) -> Error {
         match e {
-            MessageError::TooLong { most } => Error::MessageTooLong { most },
-            MessageError::TooLongForPath { most } => Error::MessageTooLongNow { most },
+            MessageError::TooLong { most } => Error::MessageTooLong { max: most },
+            MessageError::TooLongForPath { most } => Error::MessageTooLongNow { max: most },
             MessageError::QueueFull => Error::MessagesFull,
             MessageError::Closed => Error::Closed,
         }
@@ -438,11 +438,9 @@ impl fmt::Display for Error {
             Error::StreamStopped(code) => StreamError::Stopped(*code).fmt(f),
             Error::StreamFinished => StreamError::Finished.fmt(f),
             Error::StreamUnknown => StreamError::Unknown.fmt(f),
-            Error::TooLong { most } => write!(f, "the stream is longer than {most} bytes"),
-            Error::MessageTooLong { most } => MessageError::TooLong { most: *most }.fmt(f),
-            Error::MessageTooLongNow { most } => {
-                MessageError::TooLongForPath { most: *most }.fmt(f)
-            }
+            Error::TooLong { max } => write!(f, "the stream is longer than {max} bytes"),
+            Error::MessageTooLong { max } => MessageError::TooLong { most: *max }.fmt(f),
+            Error::MessageTooLongNow { max } => MessageError::TooLongForPath { most: *max }.fmt(f),
             Error::MessagesFull => MessageError::QueueFull.fmt(f),
         }
     }

@@ -202,8 +202,8 @@ mod tests {
             if let Some(packet) = IpPacket::read(&bytes) {
                 prop_assert_eq!(packet.source.is_ipv4(), bytes[0] >> 4 == 4);
                 prop_assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());
-                let least = if packet.source.is_ipv4() { HEADER4 } else { HEADER6 };
-                prop_assert!(bytes.len() >= least);
+                let min = if packet.source.is_ipv4() { HEADER4 } else { HEADER6 };
+                prop_assert!(bytes.len() >= min);
             }
         }
 

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 /// The places of a server.
 #[derive(Debug)]
 pub struct Openings {
-    most: usize,
+    max: usize,
     state: Mutex<OpeningsState>,
 }
 
@@ -36,9 +36,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Openings {
-    /// With `most` places, at least one.
-    pub fn new(most: usize) -> Arc<Openings> {
-        Arc::new(Openings { most: most.max(1), state: Mutex::default() })
+    /// With `max` places, at least one.
+    pub fn new(max: usize) -> Arc<Openings> {
+        Arc::new(Openings { max: max.max(1), state: Mutex::default() })
     }
 
     /// Takes a place for a connection from this address. The caller must close each connection whose place [is given
@@ -48,7 +48,7 @@ impl Openings {
             CountedClient { source: ClientNetwork::of(from), key: [0; 32], is_listed: false };
         let mut state = lock(&self.state);
         let mut given_up = Vec::new();
-        while state.held.len() >= self.most {
+        while state.held.len() >= self.max {
             let holder = |(place, (client, _)): (&u64, &(CountedClient, _))| Holder {
                 client: *client,
                 moved: (0, 0),

@@ -38,7 +38,7 @@ pub trait Tap: Send + Sync + fmt::Debug {
     /// counts as a loss in the network.
     fn sent(&self, now: Time, transmit: &Transmit, bytes: &[u8]);
     /// A datagram arrived, still encrypted.
-    fn received(&self, came: &ReceivedDatagram<'_>);
+    fn received(&self, datagram: &ReceivedDatagram<'_>);
     /// A handshake has completed.
     fn opened(&self, now: Time, opened: &ConnectionOpened);
     /// A connection ended, or an attempt at one (then without statistics).
@@ -61,8 +61,8 @@ impl Tap for EndpointTaps {
     fn sent(&self, now: Time, transmit: &Transmit, bytes: &[u8]) {
         self.0.iter().for_each(|tap| tap.sent(now, transmit, bytes));
     }
-    fn received(&self, came: &ReceivedDatagram<'_>) {
-        self.0.iter().for_each(|tap| tap.received(came));
+    fn received(&self, datagram: &ReceivedDatagram<'_>) {
+        self.0.iter().for_each(|tap| tap.received(datagram));
     }
     fn opened(&self, now: Time, opened: &ConnectionOpened) {
         self.0.iter().for_each(|tap| tap.opened(now, opened));

@@ -130,9 +130,9 @@ fn wait_for<'a>(
     if due <= now {
         return Ok(());
     }
-    let most = due.since(now).min(MAX_WAIT).as_nanos();
+    let max = due.since(now).min(MAX_WAIT).as_nanos();
     let timeout =
-        Timespec { tv_sec: (most / 1_000_000_000) as _, tv_nsec: (most % 1_000_000_000) as _ };
+        Timespec { tv_sec: (max / 1_000_000_000) as _, tv_nsec: (max % 1_000_000_000) as _ };
     let mut list = Vec::with_capacity(8);
     list.push(PollFd::new(&waker.event, PollFlags::IN));
     list.extend(fds);

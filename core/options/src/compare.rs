@@ -98,7 +98,7 @@ impl Compare {
             seeds: self.seeds.unwrap_or(usual.seeds),
             seed: self.seed,
             preset: self.preset.unwrap_or(usual.preset),
-            timeline: self.timeline.told(),
+            timeline: self.timeline.to_timeline(),
         })
     }
 

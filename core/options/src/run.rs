@@ -55,7 +55,7 @@ impl Run {
     pub fn with(&self, mut scenario: Scenario) -> Result<Scenario, SpecError> {
         scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
         scenario.seed = self.seed.unwrap_or(scenario.seed);
-        self.timeline.told().add_to(&mut scenario)?;
+        self.timeline.to_timeline().add_to(&mut scenario)?;
         Ok(scenario)
     }
 

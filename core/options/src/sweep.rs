@@ -102,7 +102,7 @@ impl Sweep {
     /// # Errors
     /// One line with the option, the fault and the permitted values.
     pub fn read(&self, base: Base) -> Result<(sweep::CheckedSweep, TableSelection), SpecError> {
-        let base = base.with_timeline(self.timeline.told());
+        let base = base.with_timeline(self.timeline.to_timeline());
         let measure = self.measure.as_deref().map(measure).transpose()?;
         let sweep = sweep::CheckedSweep::new(Grid::read(base, &self.vary)?, self.seed, self.seeds)?;
         let group = self.group.as_deref().map(|g| group(&sweep, g)).transpose()?;

@@ -17,7 +17,7 @@ pub struct TimelineOptions {
 
 impl TimelineOptions {
     /// In the form of a scenario.
-    pub fn told(&self) -> narrows_scenario::timeline::Timeline {
+    pub fn to_timeline(&self) -> narrows_scenario::timeline::Timeline {
         narrows_scenario::timeline::Timeline {
             changes: self.change.clone(),
             reconfigurations: self.reconfigure.clone(),

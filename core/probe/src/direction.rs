@@ -140,8 +140,8 @@ impl DirectionProbe {
     /// Losses of all loads below the policer's rate, if there is a policer.
     pub fn loss(&self) -> Option<RandomLoss> {
         self.loads.first()?;
-        let most = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
-        let below = self.loads.iter().filter(|(train, observed)| observed.load(train) <= most);
+        let max = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
+        let below = self.loads.iter().filter(|(train, observed)| observed.load(train) <= max);
         Some(self.count(below.map(|l| &l.1)))
     }
     /// Width of the loss rate's interval relative to the required one: above 1, more packets are needed.

@@ -42,15 +42,15 @@ pub(crate) fn read(observed: &TrainObservation, rate: f64) -> Option<IdleDelay> 
         return None;
     }
     let n = delays.len() as f64;
-    let least = quantile(&delays, 0.0);
-    let range = quantile(&delays, 1.0) - least;
+    let min = quantile(&delays, 0.0);
+    let range = quantile(&delays, 1.0) - min;
     // Of an even distribution both are its width. A few packets that were held back widen the range alone.
     let quartiles = 2.0 * (quantile(&delays, 0.75) - quantile(&delays, 0.25));
     let whole = range * (n + 1.0) / (n - 1.0);
     let jitter = if whole < 1.7 * quartiles { whole } else { quartiles.min(whole) };
     let transmission = f64::from(SMALL_BYTES) * 8.0 / rate;
     let step = jitter / (n + 1.0);
-    let base = least - transmission;
+    let base = min - transmission;
     let base = ConfidenceInterval {
         value: base - step,
         low: base - 4.0 * step - 50e-6,

@@ -35,11 +35,11 @@ struct LossCounts {
 impl LossCounts {
     fn add(&mut self, observed: &TrainObservation, queue_s: f64) {
         let delays = observed.delays();
-        let least = delays.iter().map(|d| d.1).fold(f64::INFINITY, f64::min);
+        let min = delays.iter().map(|d| d.1).fold(f64::INFINITY, f64::min);
         let mut by_index = vec![None; observed.sent.len()];
         for (i, delay) in delays {
             if let Some(place) = by_index.get_mut(i) {
-                *place = Some(delay - least);
+                *place = Some(delay - min);
             }
         }
         let mut waited = 0.0;

@@ -42,8 +42,8 @@ pub(crate) fn below(
         return None;
     }
     let gap = last.saturating_sub(*first) as f64 * 1e-9 / (arrived as f64 * BELOW);
-    let most = LONGEST.min(left.as_secs_f64()) / gap;
-    let packets = PACKETS.min(most as u32);
+    let max = LONGEST.min(left.as_secs_f64()) / gap;
+    let packets = PACKETS.min(max as u32);
     let gap = Duration::from_secs_f64(gap);
     (packets >= FEWEST).then_some(Train { purpose: Purpose::Below, packets, gap, ..*steady })
 }
@@ -86,12 +86,12 @@ pub(crate) fn read(
     let rate = passed * bits / seconds / (1.0 - below.share.value);
     // The largest excess of passed bits over the rate, from any moment on.
     let mut sum: f64 = 0.0;
-    let mut least: f64 = 0.0;
+    let mut min: f64 = 0.0;
     let mut held: f64 = 0.0;
     for (i, arrived) in observed.arrived.iter().enumerate() {
-        least = least.min(sum - rate * at(i)?);
+        min = min.min(sum - rate * at(i)?);
         sum += if arrived.is_some() { bits } else { 0.0 };
-        held = held.max(sum - rate * at(i)? - least);
+        held = held.max(sum - rate * at(i)? - min);
     }
     let error = rate * (2.0 / passed).max(0.004);
     Some(PolicerFit {

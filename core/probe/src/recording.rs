@@ -87,8 +87,8 @@ impl TraceRecording {
     fn load(&self, way: ProbeDirection) -> Option<Train> {
         let bits = f64::from(FULL_BYTES) * 8.0;
         let per_s = LOAD * self.rates[way as usize] / bits;
-        let most = (self.sent[way as usize].left() / u64::from(FULL_BYTES)).min(MAX_PACKETS.into());
-        let packets = (HEAVY * per_s).clamp(2.0, most as f64) as u32;
+        let max = (self.sent[way as usize].left() / u64::from(FULL_BYTES)).min(MAX_PACKETS.into());
+        let packets = (HEAVY * per_s).clamp(2.0, max as f64) as u32;
         let gap = Duration::from_secs_f64(1.0 / per_s);
         let purpose = Purpose::Fill;
         let bytes = FULL_BYTES;

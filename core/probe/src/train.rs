@@ -132,8 +132,9 @@ mod tests {
     #[test]
     fn copies_and_strangers_do_not_count_and_late_packets_do() {
         let arrival = |index, at_ns| TrainArrival { index, at_ns, ecn: 2 };
-        let came = [arrival(0, 50), arrival(2, 60), arrival(1, 61), arrival(1, 70), arrival(9, 80)];
-        let seen = TrainObservation::new(vec![0, 10, 20, 30], &came);
+        let received =
+            [arrival(0, 50), arrival(2, 60), arrival(1, 61), arrival(1, 70), arrival(9, 80)];
+        let seen = TrainObservation::new(vec![0, 10, 20, 30], &received);
         assert_eq!(seen.arrived, [Some(50), Some(61), Some(60), None]);
         assert_eq!((seen.late, seen.count()), (1, 3));
         assert_eq!(seen.ecn, [2, 2, 2, 0]);

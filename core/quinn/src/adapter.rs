@@ -334,9 +334,9 @@ impl Controller for Adapter {
             (Some(rate), srtt) if srtt > Duration::ZERO => rate / 8.0 * srtt.as_secs_f64(),
             _ => f64::INFINITY,
         };
-        let least = MIN_WINDOW * self.mtu as f64;
+        let min = MIN_WINDOW * self.mtu as f64;
         // quinn sends while the packets in flight plus the next one are below the window.
-        (window.min(carried.max(least)) + self.mtu as f64).min(u64::MAX as f64 / 2.0) as u64
+        (window.min(carried.max(min)) + self.mtu as f64).min(u64::MAX as f64 / 2.0) as u64
     }
 
     fn metrics(&self) -> ControllerMetrics {

@@ -254,11 +254,11 @@ const LOSSY: &str = "20Mbit/s,25ms,loss=1%";
 fn our_cubic_behaves_like_quinns() {
     for (link, apart) in [(CLEAN, 0.02), (LOSSY, 0.03)] {
         let quinns = run("quinn-cubic", link);
-        let ours = run("cubic", link);
-        assert!((quinns.share - ours.share).abs() < apart, "{link}: {quinns:?} {ours:?}");
+        let narrows = run("cubic", link);
+        assert!((quinns.share - narrows.share).abs() < apart, "{link}: {quinns:?} {narrows:?}");
         assert!(
-            (quinns.mean_rtt_ms - ours.mean_rtt_ms).abs() < 10.0,
-            "{link}: {quinns:?} {ours:?}"
+            (quinns.mean_rtt_ms - narrows.mean_rtt_ms).abs() < 10.0,
+            "{link}: {quinns:?} {narrows:?}"
         );
     }
 }
@@ -266,9 +266,9 @@ fn our_cubic_behaves_like_quinns() {
 #[test]
 fn rrtp_keeps_a_lossy_link_busy_and_its_queue_short() {
     let quinns = run("quinn-cubic", LOSSY);
-    let ours = run("rrtp", LOSSY);
-    assert!(quinns.share < 0.2 && ours.share > 0.85, "{quinns:?} {ours:?}");
-    assert!(ours.mean_rtt_ms < 60.0, "{ours:?}");
+    let narrows = run("rrtp", LOSSY);
+    assert!(quinns.share < 0.2 && narrows.share > 0.85, "{quinns:?} {narrows:?}");
+    assert!(narrows.mean_rtt_ms < 60.0, "{narrows:?}");
 }
 
 /// quinn reports less than rrtp; this must not make a controller exceed the path's capacity.

@@ -51,8 +51,8 @@ pub struct Timeline {
 impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changes = &self.changes;
-        let told = &self.reconfigurations;
-        for (what, texts) in [("changed at", changes), ("new hints at", told)] {
+        let hints = &self.reconfigurations;
+        for (what, texts) in [("changed at", changes), ("new hints at", hints)] {
             for (i, text) in texts.iter().enumerate() {
                 write!(f, "{}{text}", if i == 0 { format!("; {what} ") } else { " and ".into() })?;
             }
@@ -215,25 +215,25 @@ mod tests {
     /// An entry of a command line has the same effect as the same keys in a file.
     #[test]
     fn an_entry_is_as_the_same_keys_in_a_file() {
-        let mut told = scenario();
-        told.reconfigure("30s:files:rate=384kbit/s,rtt=0.3s,loss=1%").unwrap();
-        told.change("20s:path.back:delay=3ms").unwrap();
-        told.change("20s:path:rate=2Mbit/s,loss=ge(g=1%,h=20%)").unwrap();
+        let mut built = scenario();
+        built.reconfigure("30s:files:rate=384kbit/s,rtt=0.3s,loss=1%").unwrap();
+        built.change("20s:path.back:delay=3ms").unwrap();
+        built.change("20s:path:rate=2Mbit/s,loss=ge(g=1%,h=20%)").unwrap();
         let file = format!(
             "{TWO_GROUPS}\n[[reconfigure]]\nat='30s'\nflows='files'\nrate='384kbit/s'\nrtt='300ms'\nloss='1%'\n\
              [[change]]\nat='20s'\nlink='path.back'\ndelay='3ms'\n\
              [[change]]\nat='20s'\nlink='path'\nrate='2Mbit/s'\nloss='ge(g=1%,h=20%)'\n"
         );
         let file = scenario_file::parse(&file, Path::new("")).unwrap();
-        assert_eq!(scenario_file::text(&told), scenario_file::text(&file));
+        assert_eq!(scenario_file::text(&built), scenario_file::text(&file));
     }
 
     #[test]
     fn change_without_a_name_means_all_groups_and_link() {
         let mut s = scenario();
         s.reconfigure("30s:loss=1%").unwrap();
-        let told: Vec<&str> = s.reconfigurations.iter().map(|r| r.flows.as_str()).collect();
-        assert_eq!(told, ["files", "calls"]);
+        let groups: Vec<&str> = s.reconfigurations.iter().map(|r| r.flows.as_str()).collect();
+        assert_eq!(groups, ["files", "calls"]);
         s.change("30s:rate=2Mbit/s,delay=20ms,loss=1%").unwrap();
         let changed: Vec<&str> = s.changes.iter().map(|c| c.link.as_str()).collect();
         // The rates differed before.

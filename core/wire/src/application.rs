@@ -113,7 +113,7 @@ impl ApplicationProtocols {
         if self.is_empty() && offered.is_empty() {
             return Ok(None);
         }
-        let common = self.iter().find(|name| offered.iter().any(|theirs| theirs == *name));
+        let common = self.iter().find(|name| offered.iter().any(|peer_name| peer_name == *name));
         common.map(Some).ok_or(NoCommonProtocol)
     }
 

@@ -128,8 +128,9 @@ fn established(
         .try_into()
         .map_err(|_| HandshakeError::Library("hash length"))?;
     // Noise's order: the initiator's sending key, then the responder's.
-    let (ours, theirs) = state.dangerously_get_raw_split();
-    let (send, receive) = if state.is_initiator() { (ours, theirs) } else { (theirs, ours) };
+    let (initiator, responder) = state.dangerously_get_raw_split();
+    let (send, receive) =
+        if state.is_initiator() { (initiator, responder) } else { (responder, initiator) };
     let derived = Sealer::new(peer.connection, &Secret::first(suite, &hash, &send))
         .zip(Opener::new(&Secret::first(suite, &hash, &receive)));
     let (sealer, opener) = derived.ok_or(HandshakeError::Library("key derivation"))?;

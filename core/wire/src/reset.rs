@@ -51,8 +51,8 @@ impl ResetKey {
 }
 
 /// Whether a RESET's token equals the one in the peer's parameters, in constant time.
-pub fn is_token(told: &[u8; 16], received: &[u8; 16]) -> bool {
-    told.ct_eq(received).into()
+pub fn is_token(known: &[u8; 16], received: &[u8; 16]) -> bool {
+    known.ct_eq(received).into()
 }
 
 #[cfg(test)]

@@ -112,11 +112,11 @@ fn loopback(rows: &[LedgerRow]) -> String {
         for (link, connections) in [(LOOPBACK, "1"), (CROWD, CONNECTIONS)] {
             let mine = || rows.iter().filter(|r| r.key.link == link && r.key.protocol == name);
             if mine().next().is_some() {
-                let (cost, least, most) = spread(mine().map(|r| r.figure("cpu_s_per_gb")));
+                let (cost, min, max) = spread(mine().map(|r| r.figure("cpu_s_per_gb")));
                 let rate = spread(mine().map(|r| r.figure("rate_bps"))).0 * 1e-6;
                 let _ = writeln!(
                     out,
-                    "| {title} | {connections} | **{cost:.2}** ({least:.2} to {most:.2}) | {rate:.0} |"
+                    "| {title} | {connections} | **{cost:.2}** ({min:.2} to {max:.2}) | {rate:.0} |"
                 );
             }
         }

@@ -19,11 +19,11 @@ const HEADERS: u64 = 28;
 #[derive(Clone, Copy, PartialEq)]
 pub enum HowSent {
     /// The rrtp endpoint with a protocol, and with the link's hints if it is told.
-    Ours { protocol: &'static str, told: bool },
+    Ours { protocol: &'static str, hinted: bool },
     /// quinn with a congestion control.
     Quinn(&'static str),
     /// Hysteria, with the link's rate if it is told.
-    Hysteria { told: bool },
+    Hysteria { hinted: bool },
 }
 
 /// A sender: its name, and its title in the table.
@@ -56,10 +56,10 @@ pub fn run(
     let Some(link) = links.iter().find(|l| l.name == key.link) else { return other(how) };
     let seconds = key.seconds.to_string();
     relayed(link, key.seed, |server, through| match how {
-        HowSent::Ours { protocol, told } => {
+        HowSent::Ours { protocol, hinted } => {
             let duration = format!("{seconds}s");
-            let told = if told { format!("({})", link.hints) } else { String::new() };
-            let protocol = format!("{protocol}{told}");
+            let hinted = if hinted { format!("({})", link.hints) } else { String::new() };
+            let protocol = format!("{protocol}{hinted}");
             let args = ["speed", through, "--listen", server, "--protocol", &protocol];
             json(&programs.ours, &[&args[..], &["--duration", &duration, "--json"]].concat())
         }
@@ -68,8 +68,8 @@ pub fn run(
             let what = ["--seconds", &seconds, "--control", control];
             json(&programs.quinn, &[way, what].concat())
         }
-        HowSent::Hysteria { told } => {
-            let rate = if told { link.bps } else { 0.0 }.to_string();
+        HowSent::Hysteria { hinted } => {
+            let rate = if hinted { link.bps } else { 0.0 }.to_string();
             let way = ["-listen", server, "-connect", through];
             json(
                 programs.hysteria.as_ref().map_err(Clone::clone)?,
@@ -98,8 +98,8 @@ pub fn table(
                 continue;
             }
             let of = |what: &str, scale: f64, digits: usize, bold: &str| {
-                let (m, least, most) = spread(here.iter().map(|r| r.figure(what) * scale));
-                format!("{bold}{m:.digits$}{bold} ({least:.digits$} to {most:.digits$})")
+                let (m, min, max) = spread(here.iter().map(|r| r.figure(what) * scale));
+                format!("{bold}{m:.digits$}{bold} ({min:.digits$} to {max:.digits$})")
             };
             let filled = match mbps {
                 true => of("filled", link.bps * 1e-6, 1, ""),
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn late_run_counts_only_if_its_row_has_no_other() {
         let links = [super::super::link("10%", "20Mbit/s,25ms", 20e6, 1500, 12.0, "")];
-        let how = HowSent::Hysteria { told: false };
+        let how = HowSent::Hysteria { hinted: false };
         let senders = [sender("a", "A", how), sender("b", "B", how)];
         let rows = [
             row("a", 1, 0.8, 0.0),

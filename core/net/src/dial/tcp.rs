@@ -103,15 +103,15 @@ fn finished(attempt: &Attempt, now: Instant) -> Option<io::Result<()>> {
     }
 }
 
-/// Waits until an attempt may be over, for at most `most`.
-fn wait(running: &[Attempt], most: Duration) {
+/// Waits until an attempt may be over, for at most `max`.
+fn wait(running: &[Attempt], max: Duration) {
     let mut sockets: Vec<PollFd<'_>> =
         running.iter().map(|attempt| PollFd::new(&attempt.socket, PollFlags::OUT)).collect();
     // Rounded up, so that the time has come afterwards.
-    let most = most + Duration::from_micros(1);
-    if let Ok(most) = Timespec::try_from(most) {
+    let max = max + Duration::from_micros(1);
+    if let Ok(max) = Timespec::try_from(max) {
         // An error is that of the attempts, which are looked at next.
-        let _ = poll(&mut sockets, Some(&most));
+        let _ = poll(&mut sockets, Some(&max));
     }
 }
 

@@ -104,7 +104,7 @@ impl Connection {
         let take = move |core: &mut Core| {
             // Data that arrived before the connection's end can still be read after it.
             let state = core.any_life(handle)?;
-            let id = state.came[usize::from(one_way)].pop_front()?;
+            let id = state.opened_by_peer[usize::from(one_way)].pop_front()?;
             state.streams.begin_reading(id);
             Some(id)
         };
@@ -240,8 +240,8 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn limit_rate(&self, most: Option<Rate>) -> Result<(), Error> {
-        self.hold.with(|m, _| m.limit_rate(most))
+    pub fn limit_rate(&self, max: Option<Rate>) -> Result<(), Error> {
+        self.hold.with(|m, _| m.limit_rate(max))
     }
 
     /// Measurements of the path, as hints for the next connection to the same peer. Also available after the

@@ -51,9 +51,9 @@ impl ReceiveStream {
         context: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<Result<usize, Error>> {
-        let most = into.len();
+        let max = into.len();
         let mut at = 0;
-        self.poll_with(context, most, &mut |piece| {
+        self.poll_with(context, max, &mut |piece| {
             if let Some(place) = into.get_mut(at..at + piece.len()) {
                 place.copy_from_slice(piece);
                 at += piece.len();
@@ -61,26 +61,26 @@ impl ReceiveStream {
         })
     }
 
-    /// Passes available data to `put`, at least one byte and at most `most`; 0 is the stream's end.
+    /// Passes available data to `put`, at least one byte and at most `max`; 0 is the stream's end.
     fn poll_with(
         &mut self,
         context: &mut Context<'_>,
-        most: usize,
+        max: usize,
         put: &mut dyn FnMut(&[u8]),
     ) -> Poll<Result<usize, Error>> {
-        if most == 0 || self.over {
+        if max == 0 || self.over {
             return Poll::Ready(Ok(0));
         }
         let id = self.id;
         let read = {
             let mut core = self.hold.shared().lock();
-            let left = core.any_life(self.hold.handle).and_then(|l| left(l, id, most, put));
+            let left = core.any_life(self.hold.handle).and_then(|l| left(l, id, max, put));
             if let Some(count) = left {
                 return Poll::Ready(Ok(count));
             }
             let (endpoint, state) = core.parts(self.hold.handle)?;
             let read =
-                endpoint.inspect(self.hold.handle, |machine| machine.read_with(id, most, put));
+                endpoint.inspect(self.hold.handle, |machine| machine.read_with(id, max, put));
             let read = read.ok_or(Error::Closed)??;
             if read == Read::Blocked {
                 state.streams.wait_for_data(id, context.waker());
@@ -110,30 +110,30 @@ impl ReceiveStream {
         poll_fn(|context| self.poll_receive(context, into)).await
     }
 
-    /// Reads available data, at least one and at most `most` bytes, into a new vector; `None` means the end of the
+    /// Reads available data, at least one and at most `max` bytes, into a new vector; `None` means the end of the
     /// stream.
     ///
     /// # Errors
     /// The peer reset the stream, or the connection is over.
-    pub async fn receive_chunk(&mut self, most: usize) -> Result<Option<Vec<u8>>, Error> {
-        let most = most.clamp(1, MAX_LOCKED);
+    pub async fn receive_chunk(&mut self, max: usize) -> Result<Option<Vec<u8>>, Error> {
+        let max = max.clamp(1, MAX_LOCKED);
         let mut chunk = Vec::new();
         poll_fn(|context| {
-            self.poll_with(context, most, &mut |piece| chunk.extend_from_slice(piece))
+            self.poll_with(context, max, &mut |piece| chunk.extend_from_slice(piece))
         })
         .await?;
         Ok((!chunk.is_empty()).then_some(chunk))
     }
 
-    /// Reads to the end of the stream, which must be at most `most` bytes long.
+    /// Reads to the end of the stream, which must be at most `max` bytes long.
     ///
     /// # Errors
     /// The stream is longer, the peer reset it, or the connection is over.
-    pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
+    pub async fn receive_all(&mut self, max: usize) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
             // One byte more than permitted detects a longer stream.
-            let room = (most - all.len()).saturating_add(1).min(MAX_LOCKED);
+            let room = (max - all.len()).saturating_add(1).min(MAX_LOCKED);
             let count = poll_fn(|context| {
                 self.poll_with(context, room, &mut |piece| all.extend_from_slice(piece))
             })
@@ -141,9 +141,9 @@ impl ReceiveStream {
             if count == 0 {
                 return Ok(all);
             }
-            if all.len() > most {
+            if all.len() > max {
                 let _ = self.stop(0);
-                return Err(Error::TooLong { most });
+                return Err(Error::TooLong { max });
             }
         }
     }
@@ -170,12 +170,12 @@ impl ReceiveStream {
 fn left(
     state: &mut AppConnection,
     id: u64,
-    most: usize,
+    max: usize,
     put: &mut dyn FnMut(&[u8]),
 ) -> Option<usize> {
     let rest = state.unread.get_mut(&id)?;
     let piece = rest.bytes.as_slices().0;
-    let piece = piece.get(..most).unwrap_or(piece);
+    let piece = piece.get(..max).unwrap_or(piece);
     let count = piece.len();
     put(piece);
     rest.bytes.drain(..count);
@@ -201,8 +201,8 @@ impl AsyncRead for ReceiveStream {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let most = into.remaining();
-        ready!(self.poll_with(context, most, &mut |piece| into.put_slice(piece)))?;
+        let max = into.remaining();
+        ready!(self.poll_with(context, max, &mut |piece| into.put_slice(piece)))?;
         Poll::Ready(Ok(()))
     }
 }

@@ -331,9 +331,9 @@ impl Core {
             }
             ConnectionEvent::Stream(event) => self.on_stream(now, handle, event),
             ConnectionEvent::Message => {
-                let came = self.endpoint.inspect(handle, |machine| machine.messages_received());
+                let received = self.endpoint.inspect(handle, |machine| machine.messages_received());
                 if let Some(state) = self.states.get_mut(&handle) {
-                    state.messages.release(came.unwrap_or(0), &mut self.woken);
+                    state.messages.release(received.unwrap_or(0), &mut self.woken);
                     state.polling.release(&mut self.woken);
                 }
             }
@@ -360,7 +360,7 @@ impl Core {
                     while let Some(id) = connection.accept() {
                         // Bit 1 of an id: unidirectional.
                         let one_way = usize::from(id & 2 != 0);
-                        state.came[one_way].push_back(id);
+                        state.opened_by_peer[one_way].push_back(id);
                         state.accepting[one_way].release(1, woken);
                     }
                 });

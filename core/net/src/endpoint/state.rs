@@ -45,7 +45,7 @@ pub(super) struct AppConnection {
     /// The peer's static key.
     pub key: Option<[u8; 32]>,
     /// Streams that the peer opened, not yet accepted: bidirectional, unidirectional.
-    pub came: [VecDeque<u64>; 2],
+    pub opened_by_peer: [VecDeque<u64>; 2],
     /// Statistics after the end; absent before the first query or the end.
     pub last: Option<Box<LastFigures>>,
     /// Tasks that wait for the handshake, or for the end.
@@ -91,7 +91,7 @@ impl AppConnection {
             remote,
             wanted,
             key: None,
-            came: [VecDeque::new(), VecDeque::new()],
+            opened_by_peer: [VecDeque::new(), VecDeque::new()],
             last: None,
             stages: WaitingTasks::default(),
             accepting: Default::default(),
@@ -151,7 +151,7 @@ impl AppConnection {
     pub fn keep(&mut self, connection: &mut Connection) {
         let figures = LastFigures { stats: connection.stats(), learned: connection.learned() };
         self.last = Some(Box::new(figures));
-        for id in self.streams.read().chain(self.came.iter().flatten().copied()) {
+        for id in self.streams.read().chain(self.opened_by_peer.iter().flatten().copied()) {
             self.unread.insert(id, rest(connection, id));
         }
     }

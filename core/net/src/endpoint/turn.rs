@@ -71,12 +71,12 @@ impl TurnBuffers {
     /// Passes received datagrams to the endpoint, and runs its timers.
     fn take_in(&mut self, shared: &EndpointShared, core: &mut Core) {
         let latest = &mut self.latest;
-        self.batch.each(&shared.clock, true, |came| {
-            *latest = came.at.max(*latest);
+        self.batch.each(&shared.clock, true, |datagram| {
+            *latest = datagram.at.max(*latest);
             if let Some(tap) = &shared.tap {
-                tap.received(&came);
+                tap.received(&datagram);
             }
-            core.endpoint.receive(*latest, came.from, came.ecn, came.bytes);
+            core.endpoint.receive(*latest, datagram.from, datagram.ecn, datagram.bytes);
         });
         self.latest = shared.clock.now().max(self.latest);
         for RefusedDatagram { to, quoted } in self.socket.refused() {

@@ -41,9 +41,9 @@ impl WaitQueue {
         self.next += 1;
     }
 
-    /// Removes the first `most` tasks and adds their wakers to `woken`.
-    pub fn release(&mut self, most: usize, woken: &mut Vec<Waker>) {
-        let count = most.min(self.waiting.len());
+    /// Removes the first `max` tasks and adds their wakers to `woken`.
+    pub fn release(&mut self, max: usize, woken: &mut Vec<Waker>) {
+        let count = max.min(self.waiting.len());
         woken.extend(self.waiting.drain(..count).map(|waiting| waiting.1));
     }
 }

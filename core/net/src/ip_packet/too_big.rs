@@ -15,12 +15,12 @@ pub fn answer(packet: &IpPacket, bytes: &[u8], mtu: usize, from: IpAddr) -> Opti
     }
     let mtu = u32::try_from(mtu).ok()?;
     let short = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
-    let (head, most, protocol) = match from {
+    let (head, max, protocol) = match from {
         IpAddr::V4(_) => ([&[3, 4, 0, 0, 0, 0], &short[..]].concat(), MAX4 - 28, ICMP),
         IpAddr::V6(_) => ([&[2, 0, 0, 0], &mtu.to_be_bytes()[..]].concat(), MAX6 - 48, ICMP6),
     };
     let mut icmp = head;
-    icmp.extend(bytes.get(..bytes.len().min(most))?);
+    icmp.extend(bytes.get(..bytes.len().min(max))?);
     let sum = match (from, packet.source) {
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let length = u32::try_from(icmp.len()).ok()?.to_be_bytes();
@@ -45,23 +45,23 @@ mod tests {
         let router = IpAddr::from([10, 0, 0, 3]);
         let long = build(a.into(), b.into(), 17, &[0; 1400]).unwrap();
         let read = IpPacket::read(&long).unwrap();
-        let told = answer(&read, &long, 1300, router).unwrap();
-        let header = IpPacket::read(&told).unwrap();
-        assert!(header.is_error && told.len() == MAX4);
+        let error = answer(&read, &long, 1300, router).unwrap();
+        let header = IpPacket::read(&error).unwrap();
+        assert!(header.is_error && error.len() == MAX4);
         assert_eq!((header.source, header.destination), (router, a.into()));
-        assert_eq!((checksum(&told[..20]), checksum(&told[20..])), (0, 0));
-        assert_eq!(told[26..28], 1300u16.to_be_bytes());
-        assert_eq!(answer(&header, &told, 1300, router), None, "no error for an error");
+        assert_eq!((checksum(&error[..20]), checksum(&error[20..])), (0, 0));
+        assert_eq!(error[26..28], 1300u16.to_be_bytes());
+        assert_eq!(answer(&header, &error, 1300, router), None, "no error for an error");
 
         let a = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
         let b = Ipv6Addr::LOCALHOST;
         let long = build(a.into(), b.into(), 6, &[0; 1400]).unwrap();
         let read = IpPacket::read(&long).unwrap();
-        let told = answer(&read, &long, 1280, b.into()).unwrap();
-        assert!(IpPacket::read(&told).unwrap().is_error && told.len() == MAX6);
-        assert_eq!(told[44..48], 1280u32.to_be_bytes());
-        let length = (told.len() as u32 - 40).to_be_bytes();
-        let summed = [&told[8..40], &length[..], &[0, 0, 0, 58], &told[40..]].concat();
+        let error = answer(&read, &long, 1280, b.into()).unwrap();
+        assert!(IpPacket::read(&error).unwrap().is_error && error.len() == MAX6);
+        assert_eq!(error[44..48], 1280u32.to_be_bytes());
+        let length = (error.len() as u32 - 40).to_be_bytes();
+        let summed = [&error[8..40], &length[..], &[0, 0, 0, 58], &error[40..]].concat();
         assert_eq!(checksum(&summed), 0);
         assert_eq!(answer(&read, &long, 1280, router), None, "of another family");
     }

@@ -136,11 +136,11 @@ impl ProbeConnection {
         let endpoint = Endpoint::to_any(&options.servers, client)?;
         let connect = ConnectOptions::new(options.server_key, config);
         let clock = Clock::new();
-        let most = std::time::Duration::from_nanos(OPENING_TIMEOUT.as_nanos() * 3);
+        let max = std::time::Duration::from_nanos(OPENING_TIMEOUT.as_nanos() * 3);
         let dialling = endpoint.connect_any(&options.servers, connect, sleep_until);
-        let connection = block_on_for(most, dialling).ok_or(ProbeError::Silent)??.value;
+        let connection = block_on_for(max, dialling).ok_or(ProbeError::Silent)??.value;
         let handshake = clock.now();
-        let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
+        let stream = block_on_for(max, connection.open_bi()).ok_or(ProbeError::Silent)??;
         // Connecting and the first stream take about two round trips.
         let measured = connection.stats().min_rtt;
         let halved = Duration::from_nanos(handshake.as_nanos() / 2);

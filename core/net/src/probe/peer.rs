@@ -44,17 +44,17 @@ impl ProbePeer {
         Ok(sent.ok_or(ProbeError::Silent)??)
     }
 
-    /// The next event, or `None` after `most`. Packets come before frames, because a train's end was sent after its
+    /// The next event, or `None` after `max`. Packets come before frames, because a train's end was sent after its
     /// packets.
-    pub fn wait(&mut self, most: Duration) -> Result<Option<PeerEvent>, ProbeError> {
-        let most = std::time::Duration::from_nanos(most.as_nanos());
-        let came = block_on_for(most, pin!(poll_fn(|context| self.poll(context))));
-        came.transpose()
+    pub fn wait(&mut self, max: Duration) -> Result<Option<PeerEvent>, ProbeError> {
+        let max = std::time::Duration::from_nanos(max.as_nanos());
+        let received = block_on_for(max, pin!(poll_fn(|context| self.poll(context))));
+        received.transpose()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<PeerEvent, ProbeError>> {
-        while let Poll::Ready(came) = self.connection.poll_whole_message(context) {
-            let message = came?;
+        while let Poll::Ready(received) = self.connection.poll_whole_message(context) {
+            let message = received?;
             if let Some(header) = TrainHeader::read(&message.bytes) {
                 return Poll::Ready(Ok(PeerEvent::Packet(message.at, message.ecn, header)));
             }

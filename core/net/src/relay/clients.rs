@@ -32,7 +32,7 @@ pub(super) struct RelayClients {
     list: BTreeMap<u32, RelayClient>,
     numbers: BTreeMap<SocketAddr, u32>,
     seen: u32,
-    most: usize,
+    max: usize,
     idle: Duration,
     /// Clients that gave way to newcomers.
     replaced: u64,
@@ -41,13 +41,13 @@ pub(super) struct RelayClients {
 }
 
 impl RelayClients {
-    /// At most `most` clients. A client is removed after `idle` without a datagram in either direction.
-    pub fn new(most: usize, idle: Duration) -> RelayClients {
+    /// At most `max` clients. A client is removed after `idle` without a datagram in either direction.
+    pub fn new(max: usize, idle: Duration) -> RelayClients {
         RelayClients {
             list: BTreeMap::new(),
             numbers: BTreeMap::new(),
             seen: 0,
-            most,
+            max,
             idle,
             replaced: 0,
             errors: 0,
@@ -72,10 +72,10 @@ impl RelayClients {
     }
 
     fn add(&mut self, now: Time, address: SocketAddr, to: SocketAddr, seed: u64) -> Option<u32> {
-        if self.list.len() >= self.most {
+        if self.list.len() >= self.max {
             self.forget(now);
         }
-        if self.list.len() >= self.most {
+        if self.list.len() >= self.max {
             let number = self.gives_way(address.ip())?;
             self.remove(number);
             self.replaced += 1;
@@ -101,7 +101,7 @@ impl RelayClients {
         let newcomer = counted(newcomer);
         let network = newcomer.source.widest();
         let is_own = |client: &RelayClient| counted(client.address.ip()).source.widest() == network;
-        let is_largest = self.iter().filter(|client| is_own(client)).count() > self.most / 2;
+        let is_largest = self.iter().filter(|client| is_own(client)).count() > self.max / 2;
         let candidates = || self.list.iter().filter(|(_, client)| !is_largest || is_own(client));
         let unanswered = candidates().filter(|(_, client)| !client.is_answered);
         let holders = unanswered.map(|(number, client)| Holder {

@@ -94,11 +94,11 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    /// Stores a datagram, unless more than `most` bytes would be stored.
-    pub fn put(&mut self, bytes: &[u8], most: usize) -> Option<u32> {
+    /// Stores a datagram, unless more than `max` bytes would be stored.
+    pub fn put(&mut self, bytes: &[u8], max: usize) -> Option<u32> {
         // Empty datagrams use memory too.
         let cost = bytes.len() + 64;
-        if self.held.saturating_add(cost) > most {
+        if self.held.saturating_add(cost) > max {
             return None;
         }
         let slot = match self.free.pop() {

@@ -21,7 +21,7 @@ pub struct RelayDirection {
     /// The latest time passed to the link.
     latest: Time,
     /// Longest queue since the last query, in packets.
-    most: usize,
+    max: usize,
     /// Undelivered packets, for an observer: time, flow, whether the queue dropped it.
     missed: Option<Vec<(Time, u32, bool)>>,
 }
@@ -30,7 +30,7 @@ pub struct RelayDirection {
 struct Tally<'a> {
     slab: &'a mut Slab,
     stats: &'a mut DirectionStats,
-    most: &'a mut usize,
+    max: &'a mut usize,
     missed: &'a mut Option<Vec<(Time, u32, bool)>>,
 }
 
@@ -57,7 +57,7 @@ impl Meter<DatagramRef> for Tally<'_> {
         self.dropped(now, packet);
     }
     fn queued(&mut self, _now: Time, waiting: usize) {
-        *self.most = (*self.most).max(waiting);
+        *self.max = (*self.max).max(waiting);
     }
     fn marked(&mut self, _now: Time, _packet: &DatagramRef) {
         self.stats.marked += 1;
@@ -115,7 +115,7 @@ impl RelayDirection {
         link.count_waiting();
         let slab = Slab::default();
         let stats = DirectionStats::default();
-        Ok(RelayDirection { link, slab, stats, latest: Time::ZERO, most: 0, missed: None })
+        Ok(RelayDirection { link, slab, stats, latest: Time::ZERO, max: 0, missed: None })
     }
 
     /// The latest time passed to the link.
@@ -132,8 +132,8 @@ impl RelayDirection {
         self.latest = self.latest.max(packet.at);
         let Arriving { flow, random_key, size, ecn, .. } = packet;
         let datagram = DatagramRef { slot, flow, random_key, size, ecn: ecn & 3, corrupt: false };
-        let RelayDirection { link, slab, stats, most, missed, .. } = self;
-        let mut tally = Tally { slab, stats, most, missed };
+        let RelayDirection { link, slab, stats, max, missed, .. } = self;
+        let mut tally = Tally { slab, stats, max, missed };
         link.accept(self.latest, datagram, &mut tally);
         self.link.mtu().filter(|mtu| size > *mtu)
     }
@@ -163,7 +163,7 @@ impl RelayDirection {
     /// Packets in the queue at `now`, and the most since the last call.
     pub fn waiting(&mut self, now: Time) -> (usize, usize) {
         let waiting = self.link.waiting(now);
-        (waiting, std::mem::replace(&mut self.most, waiting).max(waiting))
+        (waiting, std::mem::replace(&mut self.max, waiting).max(waiting))
     }
 
     /// Delivers the packets that are due by `until`. The link advances from one event to the next, so that each
@@ -176,8 +176,8 @@ impl RelayDirection {
                 break;
             }
             self.latest = self.latest.max(due);
-            let RelayDirection { link, slab, stats, most, missed, .. } = &mut *self;
-            let mut tally = Tally { slab, stats, most, missed };
+            let RelayDirection { link, slab, stats, max, missed, .. } = &mut *self;
+            let mut tally = Tally { slab, stats, max, missed };
             let Some(datagram) = link.poll(due, &mut tally) else { continue };
             // A duplicate shares its datagram's slot and due time: it follows at once.
             let again = last == Some(datagram.slot);

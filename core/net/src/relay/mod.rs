@@ -95,7 +95,7 @@ impl Relay {
             stats: RelayStats::default(),
             late: LatenessCounter::new(),
             waiting: [0; 2],
-            most: [0; 2],
+            max: [0; 2],
         };
         let shared = Arc::new(RelayShared {
             stop: AtomicBool::new(false),

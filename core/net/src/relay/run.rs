@@ -70,15 +70,15 @@ impl Runner {
                     let reverse = &mut self.reverse;
                     let watch = &self.watch;
                     let local = client.socket.local();
-                    batch.each(&self.clock, true, |came| {
+                    batch.each(&self.clock, true, |datagram| {
                         // Ignore datagrams that are not from B.
-                        if came.from == to {
+                        if datagram.from == to {
                             is_answered = true;
                             if let Some(watch) = watch {
-                                watch.passed(&arrived(&came, RelaySide::Server, local, number));
+                                watch.passed(&arrived(&datagram, RelaySide::Server, local, number));
                             }
                             let random_key = client.reverse.next();
-                            reverse.accept(arriving(&came, number, random_key));
+                            reverse.accept(arriving(&datagram, number, random_key));
                         }
                     });
                 }
@@ -109,14 +109,16 @@ impl Runner {
         let seed = self.seed;
         let watch = &self.watch;
         let local = self.front.local();
-        batch.each(&self.clock, true, |came| match clients.from(came.at, came.from, to, seed) {
-            Some((number, client)) => {
-                if let Some(watch) = watch {
-                    watch.passed(&arrived(&came, RelaySide::Clients, local, number));
+        batch.each(&self.clock, true, |datagram| {
+            match clients.from(datagram.at, datagram.from, to, seed) {
+                Some((number, client)) => {
+                    if let Some(watch) = watch {
+                        watch.passed(&arrived(&datagram, RelaySide::Clients, local, number));
+                    }
+                    forward.accept(arriving(&datagram, number, client.forward.next()));
                 }
-                forward.accept(arriving(&came, number, client.forward.next()));
+                None => refused += 1,
             }
-            None => refused += 1,
         });
         if refused > 0 {
             lock(&self.shared.counts).stats.refused += refused;
@@ -204,10 +206,10 @@ impl Runner {
         counts.stats.forward = self.forward.stats;
         counts.stats.reverse = self.reverse.stats;
         for (n, direction) in [&mut self.forward, &mut self.reverse].into_iter().enumerate() {
-            let (waiting, most) = direction.waiting(now);
-            if let (Some(w), Some(m)) = (counts.waiting.get_mut(n), counts.most.get_mut(n)) {
+            let (waiting, max) = direction.waiting(now);
+            if let (Some(w), Some(m)) = (counts.waiting.get_mut(n), counts.max.get_mut(n)) {
                 *w = waiting;
-                *m = (*m).max(most);
+                *m = (*m).max(max);
             }
         }
         counts.stats.clients = self.clients.len();
@@ -244,19 +246,26 @@ impl Runner {
 }
 
 /// Converts a received datagram for its link.
-fn arriving<'a>(came: &'a ReceivedDatagram<'_>, client: u32, random_key: u32) -> Arriving<'a> {
+fn arriving<'a>(datagram: &'a ReceivedDatagram<'_>, client: u32, random_key: u32) -> Arriving<'a> {
     // A UDP datagram's length always fits.
-    let size = u32::try_from(came.bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
-    Arriving { at: came.at, flow: client, random_key, size, ecn: came.ecn, bytes: came.bytes }
+    let size = u32::try_from(datagram.bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
+    Arriving {
+        at: datagram.at,
+        flow: client,
+        random_key,
+        size,
+        ecn: datagram.ecn,
+        bytes: datagram.bytes,
+    }
 }
 
 /// Converts a received datagram for an observer.
 fn arrived<'a>(
-    came: &'a ReceivedDatagram<'_>,
+    datagram: &'a ReceivedDatagram<'_>,
     side: RelaySide,
     local: SocketAddr,
     client: u32,
 ) -> RelayedDatagram<'a> {
-    let ReceivedDatagram { from, at, ecn, ref bytes } = *came;
+    let ReceivedDatagram { from, at, ecn, ref bytes } = *datagram;
     RelayedDatagram { at, side, sent: false, local, peer: from, client, ecn, bytes }
 }

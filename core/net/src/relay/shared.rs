@@ -27,7 +27,7 @@ pub(super) struct RelayCounts {
     /// Datagrams in the two queues.
     pub waiting: [usize; 2],
     /// The largest numbers since the last query.
-    pub most: [usize; 2],
+    pub max: [usize; 2],
 }
 
 /// Counters stay usable after a panic of another thread.

@@ -78,7 +78,7 @@ pub struct RelaySnapshot {
     /// Datagrams in the queues, towards B and from B, as of the relay's last turn.
     pub waiting: [usize; 2],
     /// The largest numbers since the last snapshot.
-    pub most: [usize; 2],
+    pub max: [usize; 2],
 }
 
 /// Reads a relay's state repeatedly, without keeping the relay running.
@@ -130,8 +130,8 @@ impl RelayObserver {
     /// The current state; resets [`RelaySnapshot::most`].
     pub fn look(&self) -> RelaySnapshot {
         let counts = &mut *lock(&self.shared.counts);
-        let most = std::mem::replace(&mut counts.most, counts.waiting);
+        let max = std::mem::replace(&mut counts.max, counts.waiting);
         let stats = RelayStats { lateness: counts.late.read(), ..counts.stats };
-        RelaySnapshot { at: self.clock.now(), stats, waiting: counts.waiting, most }
+        RelaySnapshot { at: self.clock.now(), stats, waiting: counts.waiting, max }
     }
 }

@@ -208,7 +208,7 @@ fn messages_arrive_whole_or_not_at_all() {
     there.send_message(b"first", Duration::ZERO).unwrap();
     assert_eq!(wait(here.receive_message()).unwrap(), b"first");
     let refused = there.send_message(&[0; 5000], Duration::ZERO);
-    assert_eq!(refused, Err(Error::MessageTooLong { most: 1400 }));
+    assert_eq!(refused, Err(Error::MessageTooLong { max: 1400 }));
     // Larger than the assumed packet size: the sender discovers that this path carries it.
     let message = [7; 1316];
     if there.max_message_len().unwrap() < message.len() {
@@ -357,7 +357,7 @@ fn resets_stops_and_closed_endpoints_are_told_apart() {
     let (client, there, server, here) = pair();
     let (mut send, mut receive) = wait(there.open_bi()).unwrap();
     wait(send.send_all(b"some")).unwrap();
-    let (mut theirs, mut mine) = wait(here.accept_bi()).unwrap();
+    let (mut accepted, mut mine) = wait(here.accept_bi()).unwrap();
     send.reset(77).unwrap();
     let mut buffer = [0; 100];
     let why = loop {
@@ -369,7 +369,7 @@ fn resets_stops_and_closed_endpoints_are_told_apart() {
     assert_eq!(why, Error::StreamReset(77));
     receive.stop(78).unwrap();
     let why = loop {
-        if let Err(why) = wait(theirs.send_all(&[1; 1000])) {
+        if let Err(why) = wait(accepted.send_all(&[1; 1000])) {
             break why;
         }
     };

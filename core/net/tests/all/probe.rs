@@ -36,8 +36,8 @@ struct Lengths(Mutex<BTreeMap<usize, u32>>);
 impl Tap for Lengths {
     fn bound(&self, _: narrows_net::endpoint::Observer) {}
     fn sent(&self, _: narrows_base::Time, _: &Transmit, _: &[u8]) {}
-    fn received(&self, came: &ReceivedDatagram<'_>) {
-        *self.0.lock().unwrap().entry(came.bytes.len()).or_default() += 1;
+    fn received(&self, datagram: &ReceivedDatagram<'_>) {
+        *self.0.lock().unwrap().entry(datagram.bytes.len()).or_default() += 1;
     }
     fn opened(&self, _: narrows_base::Time, _: &ConnectionOpened) {}
     fn closed(&self, _: narrows_base::Time, _: Handle, _: Option<&Stats>, _: &Closed) {}

@@ -42,7 +42,7 @@ fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) 
     let b = Socket::bind(local()).unwrap();
     let relay = Relay::bind(local(), b.local(), link, &mbit(100, 0), 7).unwrap();
     let a = Socket::bind(local()).unwrap();
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     for n in 0..count {
         let mut bytes = vec![0; size];
         bytes[..8].copy_from_slice(&n.to_le_bytes());
@@ -51,30 +51,30 @@ fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) 
         }
         if n % 10 == 9 {
             until("the burst at the relay", || relay.stats().forward.offered_packets > n);
-            collect(&b, &clock, &mut came);
+            collect(&b, &clock, &mut received);
         }
     }
     until("all datagrams", || {
-        collect(&b, &clock, &mut came);
+        collect(&b, &clock, &mut received);
         let s = relay.stats().forward;
         let outcomes = s.delivered_packets + s.dropped + s.lost;
-        outcomes == count && came.len() as u64 == s.delivered_packets
+        outcomes == count && received.len() as u64 == s.delivered_packets
     });
-    (relay.stop(), came)
+    (relay.stop(), received)
 }
 
 #[test]
 fn the_rate_is_the_links_whatever_wake_ups_do() {
     // 1500 datagrams of 1250 B on the link at 12 Mbit/s: 1.25 s. They arrive far faster, so the transmitter is never
     // idle: its time in the link's clock is exact.
-    let (stats, came) = flood(&mbit(12, 5), 1500, 1222);
+    let (stats, received) = flood(&mbit(12, 5), 1500, 1222);
     let s = stats.forward;
     assert_eq!((s.offered_packets, s.offered_bytes), (1500, 1500 * 1250));
     assert_eq!((s.delivered_packets, s.dropped, s.lost), (1500, 0, 0));
     let rate = (s.served_bytes * 8) as f64 / (s.last_s - s.first_s);
     assert!((rate / 12e6 - 1.0).abs() < 0.02, "{rate}");
     // In order, with their ECN bits, and no other datagrams.
-    for (n, (bytes, _, ecn)) in came.iter().enumerate() {
+    for (n, (bytes, _, ecn)) in received.iter().enumerate() {
         assert_eq!((bytes.len(), &bytes[..8]), (1222, &(n as u64).to_le_bytes()[..]));
         assert_eq!(*ecn, (n % 4) as u8);
     }
@@ -85,8 +85,8 @@ fn the_rate_is_the_links_whatever_wake_ups_do() {
 fn losses_have_their_share_and_follow_the_seed() {
     let loss = LossSpec::parse_all("5%").unwrap();
     let link = LinkConfig { loss, ..mbit(500, 0) };
-    let numbers = |came: &[Came]| -> Vec<u64> {
-        came.iter().map(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap())).collect()
+    let numbers = |received: &[Came]| -> Vec<u64> {
+        received.iter().map(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap())).collect()
     };
     let (stats, first) = flood(&link, 4000, 100);
     // Binomial: 200 expected, standard deviation 14.
@@ -109,11 +109,12 @@ fn a_full_queue_drops_and_its_room_bounds_the_wait() {
 fn managed_queues_mark_ecn_capable_packets() {
     let aqm = Some(Spec::parse("codel(ecn=on)").unwrap());
     let queue = QueueConfig { limit: QueueLimit::Packets(1000), aqm };
-    let (stats, came) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
+    let (stats, received) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
     assert!(stats.forward.marked > 0);
     // One of four datagrams was marked at its sender.
-    let ce = came.iter().filter(|c| c.2 == 3).count() as u64;
-    let sent = came.iter().filter(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap()) % 4 == 3);
+    let ce = received.iter().filter(|c| c.2 == 3).count() as u64;
+    let sent =
+        received.iter().filter(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap()) % 4 == 3);
     assert!(ce > sent.count() as u64);
 }
 
@@ -160,13 +161,13 @@ fn relay_flooded_by_clients_serves_newcomer_and_answered_client() {
     let b = Socket::bind(local()).unwrap();
     let relay = Relay::bind(local(), b.local(), &mbit(100, 0), &mbit(100, 0), 1).unwrap();
     let at = relay.local_addr();
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     let mut ask = |client: &Socket, question: &[u8]| {
         assert_eq!(client.send(at, question, question.len(), 0), SendResult::Gone);
         let mut answers = Vec::new();
         until("an answer", || {
-            collect(&b, &clock, &mut came);
-            for (bytes, from, _) in came.drain(..).filter(|c| c.0 == question) {
+            collect(&b, &clock, &mut received);
+            for (bytes, from, _) in received.drain(..).filter(|c| c.0 == question) {
                 b.send(from, &bytes, bytes.len(), 0);
                 answers.push(from);
             }
@@ -219,15 +220,15 @@ fn datagrams_of_any_size_pass_without_a_server_too() {
     let relay = Relay::bind(local(), to, &mbit(1000, 0), &mbit(1000, 0), 1).unwrap();
     let a = Socket::bind(local()).unwrap();
     let sizes = [0usize, 1, 1472, 1473, 9000, 65_507];
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     for size in sizes {
         assert_eq!(a.send(relay.local_addr(), &vec![7; size], size, 0), SendResult::Gone);
     }
     until("all sizes", || {
-        collect(&b, &clock, &mut came);
-        came.len() == sizes.len()
+        collect(&b, &clock, &mut received);
+        received.len() == sizes.len()
     });
-    assert_eq!(came.iter().map(|c| c.0.len()).collect::<Vec<_>>(), sizes);
+    assert_eq!(received.iter().map(|c| c.0.len()).collect::<Vec<_>>(), sizes);
     drop(b);
     for _ in 0..50 {
         a.send(relay.local_addr(), b"anybody?", 8, 0);
@@ -244,12 +245,12 @@ fn segments_of_one_send_have_their_own_outcomes() {
     let a = Socket::bind(local()).unwrap();
     let bytes: Vec<u8> = (0..64_000u32).map(|i| (i / 1472) as u8).collect();
     assert_eq!(a.send(relay.local_addr(), &bytes, 1472, 2), SendResult::Gone);
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until("44 datagrams", || {
-        collect(&b, &clock, &mut came);
-        came.len() == 44
+        collect(&b, &clock, &mut received);
+        received.len() == 44
     });
-    for (n, (bytes, _, ecn)) in came.iter().enumerate() {
+    for (n, (bytes, _, ecn)) in received.iter().enumerate() {
         assert_eq!((bytes[0], bytes.last(), *ecn), (n as u8, Some(&(n as u8)), 2));
     }
     let s = relay.stop().forward;
@@ -266,12 +267,12 @@ fn ipv6_works_where_the_system_has_it() {
     let relay = Relay::bind(any, b.local(), &mbit(20, 1), &mbit(20, 1), 1).unwrap();
     let a = Socket::bind(any).unwrap();
     a.send(relay.local_addr(), b"six", 3, 1);
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until("at B", || {
-        collect(&b, &clock, &mut came);
-        !came.is_empty()
+        collect(&b, &clock, &mut received);
+        !received.is_empty()
     });
-    assert_eq!((came[0].0.as_slice(), came[0].2), (&b"six"[..], 1));
+    assert_eq!((received[0].0.as_slice(), received[0].2), (&b"six"[..], 1));
 }
 
 #[test]

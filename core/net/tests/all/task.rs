@@ -188,7 +188,7 @@ fn endpoint_shut_down_in_its_runtime_closes_its_connections() {
         let staying = runtime();
         let key = new_key().unwrap();
         let expected = ServerKey::Is(*key.public());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, addresses) = std::sync::mpsc::channel();
         let server = std::thread::spawn(move || {
             staying.block_on(async {
                 let server = bind(Options::server(key, Clients::Any, config())).unwrap();
@@ -201,7 +201,7 @@ fn endpoint_shut_down_in_its_runtime_closes_its_connections() {
         leaving.block_on(async {
             let client = bind(Options::client(new_key().unwrap(), config())).unwrap();
             let to = ConnectOptions::new(expected, config());
-            let there = soon(client.connect(told.recv().unwrap(), to)).await.unwrap();
+            let there = soon(client.connect(addresses.recv().unwrap(), to)).await.unwrap();
             soon(there.receive_message()).await.unwrap();
             how(&client, 401, "good night");
         });

@@ -76,15 +76,15 @@ impl Plan {
             let elsewhere = self.groups[g].forward.iter().filter(|l| **l != link);
             let narrow = elsewhere.map(|l| self.rate(*l, t) / count).fold(demand, f64::min);
             let sides = [flows.access, flows.egress].into_iter().flatten();
-            let most = sides.map(|o| o.side.slowest().as_bps() as f64).fold(narrow, f64::min);
+            let max = sides.map(|o| o.side.slowest().as_bps() as f64).fold(narrow, f64::min);
             match constant_rate(self.protocol(g, variant)) {
                 Some(rate) => {
-                    let taken = most.min(rate) * count;
+                    let taken = max.min(rate) * count;
                     left = (left - taken).max(0.0);
                     own += if g == group { taken } else { 0.0 };
                 }
                 None => {
-                    sharing.push((flows.count, most));
+                    sharing.push((flows.count, max));
                     if g == group {
                         own = f64::NAN; // Known after the split.
                     }
@@ -132,11 +132,11 @@ fn split(capacity: f64, groups: &[(usize, f64)]) -> f64 {
     let mut flows = groups.iter().map(|g| g.0).sum::<usize>() as f64;
     let mut by_need: Vec<(usize, f64)> = groups.to_vec();
     by_need.sort_by(|a, b| a.1.total_cmp(&b.1));
-    for (count, most) in by_need {
-        if most * flows >= left {
+    for (count, max) in by_need {
+        if max * flows >= left {
             break;
         }
-        left -= most * count as f64;
+        left -= max * count as f64;
         flows -= count as f64;
     }
     let equal = if flows > 0.0 { left / flows } else { f64::INFINITY };

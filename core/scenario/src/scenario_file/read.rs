@@ -195,8 +195,8 @@ pub(super) fn scenario(
     for change in &file.change {
         s.changes.extend(reader.changes(change.get_ref(), reader.line(change))?);
     }
-    for told in &file.reconfigure {
-        s.reconfigurations.push(reader.reconfiguration(told.get_ref(), reader.line(told))?);
+    for entry in &file.reconfigure {
+        s.reconfigurations.push(reader.reconfiguration(entry.get_ref(), reader.line(entry))?);
     }
     if let Some(probe) = &file.probe {
         s.probe = reader.probe(probe.get_ref(), reader.line(probe))?;
