@@ -6,18 +6,27 @@
 //! media by [`media`]. [`metrics`] are the same sources as counters for Prometheus.
 
 pub mod board;
+#[cfg(feature = "connections")]
 pub mod connections;
+#[cfg(feature = "connections")]
 pub mod controls;
+#[cfg(feature = "connections")]
 pub mod endpoint;
 pub mod explain;
 pub mod feed;
+#[cfg(feature = "connections")]
 pub mod link;
+#[cfg(feature = "connections")]
 pub mod media;
+#[cfg(feature = "connections")]
 pub mod metrics;
+pub mod page;
 pub mod simulation;
 
-mod page;
+#[cfg(feature = "connections")]
 mod server;
 
+#[cfg(feature = "connections")]
 pub use server::metrics::MetricsListener;
+#[cfg(feature = "connections")]
 pub use server::{BoundPage, LivePage};

@@ -16,6 +16,7 @@ use narrows_scenario::{Plan, values};
 use narrows_sim::SendingLimit;
 use narrows_sim::{NetworkSpec, PacketEventKind, SimError, Simulation};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,6 +72,8 @@ pub struct Simulations<'a> {
     detail: String,
     /// Simulated seconds per second; full speed if absent.
     speed: Option<f64>,
+    /// Packets outside of it are not shown.
+    packets: Range<Time>,
 }
 
 impl<'a> Simulations<'a> {
@@ -81,7 +84,14 @@ impl<'a> Simulations<'a> {
         detail: &str,
         speed: Option<f64>,
     ) -> Simulations<'a> {
-        Simulations { feed, plan, detail: detail.into(), speed }
+        let packets = Time::ZERO..Time::NEVER;
+        Simulations { feed, plan, detail: detail.into(), speed, packets }
+    }
+
+    /// Shows single packets of this time alone. The feed stores a bounded number of them, so a short time has them all.
+    #[must_use]
+    pub fn with_packets_of(self, packets: Range<Time>) -> Simulations<'a> {
+        Simulations { packets, ..self }
     }
 }
 
@@ -110,7 +120,8 @@ impl RunObserver for Simulations<'_> {
             beside: false,
             speed: self.speed,
             interval: interval.max(SHORTEST),
-            begun: Instant::now(),
+            begun: self.speed.map(|_| Instant::now()),
+            packets: self.packets.clone(),
             flows: Vec::new(),
             links: Vec::new(),
             changes: network
@@ -140,7 +151,8 @@ pub fn beside(
         beside: true,
         speed: Some(1.0),
         interval: Duration::from_secs_f64(1.0 / UPDATES_PER_SECOND),
-        begun: Instant::now(),
+        begun: Some(Instant::now()),
+        packets: Time::ZERO..Time::NEVER,
         flows: Vec::new(),
         links: Vec::new(),
         changes: Vec::new(),
@@ -163,7 +175,10 @@ struct One {
     beside: bool,
     speed: Option<f64>,
     interval: Duration,
-    begun: Instant,
+    /// The start of a run at a set speed.
+    begun: Option<Instant>,
+    /// Packets outside of it are not shown.
+    packets: Range<Time>,
     flows: Vec<SeenFlow>,
     links: Vec<SeenLink>,
     /// Pending changes, the next one last.
@@ -255,9 +270,9 @@ impl ObservedRun for One {
             self.flows(simulation, update, interval_s);
             self.link_changes(now, update);
         });
-        if let Some(speed) = self.speed {
+        if let (Some(speed), Some(begun)) = (self.speed, self.begun) {
             let due = std::time::Duration::from_secs_f64(now.as_secs_f64() / speed);
-            std::thread::sleep(due.saturating_sub(self.begun.elapsed()));
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
         }
     }
 
@@ -279,6 +294,7 @@ impl One {
     fn packets(&mut self, simulation: &mut Simulation<'_>, update: &mut Update<'_>) {
         let flows = &mut self.flows;
         let links = &mut self.links;
+        let shown = &self.packets;
         simulation.packets(&mut |event, link| {
             let lost = |kind: &PacketEventKind| match kind {
                 PacketEventKind::Dropped => (1, 0),
@@ -303,7 +319,7 @@ impl One {
                 PacketEventKind::Dropped => PacketKind::Dropped,
                 _ => PacketKind::Lost,
             };
-            if number < MAX_PACKET_FLOWS && !self.beside {
+            if number < MAX_PACKET_FLOWS && !self.beside && shown.contains(&event.at) {
                 update.packet(flow.track, micros(event.at), event.number, kind);
             }
         });

@@ -1,17 +1,9 @@
 //! Tables of named columns, written as CSV and as Parquet.
 
-use crate::arrow_schema::{self, ColumnType};
-use crate::variables::of_measures;
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::Result;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
+#[cfg(feature = "files")]
+mod packed;
+
 use std::fmt::Write as _;
-use std::io::Write;
-use std::sync::Arc;
 
 /// Values of a column.
 #[derive(Clone, Debug)]
@@ -62,68 +54,6 @@ impl Columns {
         }
         out
     }
-
-    /// As Parquet, in one row group; `about` goes into the file's key-value metadata.
-    ///
-    /// # Errors
-    /// An error of the file system or the parquet crate.
-    pub fn parquet(&self, sink: impl Write + Send, about: &[(&str, String)]) -> Result<()> {
-        let fields = self.0.iter().map(|(name, values)| {
-            let (physical, repetition) = match values {
-                Values::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED),
-                Values::Whole(_) => (Physical::INT64, Repetition::REQUIRED),
-                Values::Number(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
-            };
-            let text = matches!(values, Values::Text(_)).then_some(LogicalType::String);
-            let field = Type::primitive_type_builder(name, physical)
-                .with_repetition(repetition)
-                .with_logical_type(text)
-                .build()?;
-            Ok(Arc::new(field))
-        });
-        let fields = fields.collect::<Result<Vec<_>>>()?;
-        let schema = Arc::new(Type::group_type_builder("table").with_fields(fields).build()?);
-        let kinds = self.0.iter().map(|(name, values)| {
-            let kind = match values {
-                Values::Text(_) => ColumnType::Text,
-                Values::Whole(_) => ColumnType::Whole,
-                Values::Number(_) => ColumnType::Number,
-            };
-            (name.as_str(), kind)
-        });
-        let about = about.iter().map(|(k, v)| KeyValue::new((*k).to_string(), v.clone()));
-        let about = about.chain([arrow_schema::key_value(kinds, of_measures)]).collect();
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(format!("narrows {}", crate::VERSION))
-            .set_key_value_metadata(Some(about))
-            .build();
-        let mut writer = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
-        let mut group = writer.next_row_group()?;
-        for (_, values) in &self.0 {
-            let Some(mut next) = group.next_column()? else { break };
-            match values {
-                Values::Text(x) => {
-                    let x: Vec<ByteArray> = x.iter().map(|t| ByteArray::from(t.as_str())).collect();
-                    next.typed::<ByteArrayType>().write_batch(&x, None, None)?;
-                }
-                Values::Whole(x) => {
-                    let x: Vec<i64> = x.iter().map(|n| *n as i64).collect();
-                    next.typed::<Int64Type>().write_batch(&x, None, None)?;
-                }
-                Values::Number(x) => {
-                    // Definition level 1 means that a value is present; only those are written.
-                    let levels: Vec<i16> = x.iter().map(|v| i16::from(v.is_finite())).collect();
-                    let x: Vec<f64> = x.iter().copied().filter(|v| v.is_finite()).collect();
-                    next.typed::<DoubleType>().write_batch(&x, Some(&levels), None)?;
-                }
-            }
-            next.close()?;
-        }
-        group.close()?;
-        writer.close()?;
-        Ok(())
-    }
 }
 
 fn quoted(text: &str) -> String {
@@ -137,10 +67,8 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::Field;
 
-    fn table() -> Columns {
+    pub(super) fn table() -> Columns {
         Columns(vec![
             ("protocol".into(), Values::Text(vec!["vegas(alpha=1,beta=3)".into(), "a\"b".into()])),
             ("seed".into(), Values::Whole(vec![1, 2])),
@@ -153,18 +81,5 @@ mod tests {
         let expected =
             "protocol,seed,theta\n\"vegas(alpha=1,beta=3)\",1,\n\"a\"\"b\",2,0.30000000000000004\n";
         assert_eq!(table().csv(), expected);
-    }
-
-    #[test]
-    fn parquet_reads_back() {
-        let mut file = Vec::new();
-        table().parquet(&mut file, &[("narrows.command", "x".into())]).unwrap();
-        let reader = SerializedFileReader::new(bytes::Bytes::from(file)).unwrap();
-        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        let fields =
-            |row: usize| rows[row].get_column_iter().map(|c| c.1.clone()).collect::<Vec<_>>();
-        assert_eq!(fields(0)[1..], [Field::Long(1), Field::Null]);
-        assert_eq!(fields(1)[2], Field::Double(0.1 + 0.2));
-        assert_eq!(fields(0)[0], Field::Str("vegas(alpha=1,beta=3)".into()));
     }
 }

@@ -1,18 +1,25 @@
 //! Presents the results of comparisons, sweeps and real transfers: tables for a terminal, HTML pages, SVG figures,
 //! Parquet, CSV and JSON.
 
+#[cfg(feature = "files")]
 mod arrow_schema;
 pub mod columns;
+#[cfg(feature = "files")]
 pub mod figure;
 pub mod html;
 pub mod json;
+#[cfg(feature = "files")]
 pub mod output;
+pub mod palette;
+#[cfg(feature = "files")]
 pub mod parquet;
+#[cfg(feature = "files")]
 pub mod picture;
 pub mod scorecard;
 pub mod seeds;
 pub mod summary;
 pub mod sweep;
+mod thin;
 pub mod variables;
 
 /// The version that made a result.

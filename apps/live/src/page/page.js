@@ -1,39 +1,12 @@
-// The page: what is drawn, what is chosen, and the stream of updates.
+// The page: what is drawn, and what is chosen.
 
-const token = new URLSearchParams(location.search).get("token") ?? "";
 const store = new Store();
 const view = { window: [0, 1e6], follow: true, span: null, pointer: null, chosen: null, drag: null };
 const MAX_DRAWN = 8;
-let feed = { title: "live", runs: [] }, run = null, drawn = null, sequence = null, source = null, dirty = true, phase = "running";
+let feed = { title: "live", runs: [] }, run = null, drawn = null, sequence = null, dirty = true, phase = "running";
 const controls = new LinkControls(post, token), board = new Board();
 
-async function post(order) {
-  const answer = await fetch("/link", {
-    method: "POST", headers: { "x-narrows-token": token, "content-type": "application/json" }, body: JSON.stringify(order),
-  });
-  return [answer.ok, (await answer.text()).trim().replace(/^narrows: /, "")];
-}
-
-// ---- the stream ----------------------------------------------------------------------------------
-
-function connect() {
-  source?.close();
-  const query = new URLSearchParams({ token });
-  if (run !== null) query.set("run", run);
-  // At first only what there is.
-  query.set("flows", [...(drawn?.keys() ?? [])].join("."));
-  if (sequence !== null) query.set("packets", sequence);
-  source = new EventSource(`/events?${query}`);
-  // Whoever begins anew is told everything.
-  source.onopen = () => { store.clear(); byId("message").hidden = true; };
-  source.onmessage = (event) => take(JSON.parse(event.data));
-  source.addEventListener("links", (event) => controls.take(JSON.parse(event.data)));
-  source.onerror = () => {
-    phase = phase === "running" ? "gone" : phase;
-    if (source.readyState === EventSource.CLOSED) fail("The command does not answer, or the token is wrong: open the address that it printed.");
-    status();
-  };
-}
+// ---- frames --------------------------------------------------------------------------------------
 
 function fail(text) {
   byId("message").textContent = text;
@@ -248,6 +221,7 @@ function look(from, to) {
   view.follow = false;
   view.span = span;
   view.window = [begin, begin + span];
+  looked(view.window);
   dirty = true;
 }
 function follow(on) {
@@ -269,6 +243,7 @@ function everything() {
   view.span = null;
   view.all = true;
   follow(true);
+  looked(bounds());
 }
 
 byId("follow").addEventListener("click", () => follow(!view.follow));

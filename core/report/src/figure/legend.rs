@@ -1,7 +1,8 @@
 //! Names and colours: which series has which colour, and the lines of keys above a panel.
 
 use super::canvas::{Area, FONT, INK, PIXEL, colour, text};
-use super::{Figure, Panel, PanelKind, SeriesStyle, palette};
+use super::{Figure, Panel, PanelKind, SeriesStyle};
+use crate::palette;
 use plotters::prelude::*;
 
 /// Height of a line of keys and the size of its text, in pixels of the picture.

@@ -25,13 +25,11 @@ mod canvas;
 mod clip;
 mod draw;
 mod legend;
-pub mod palette;
-mod thin;
 
 #[cfg(test)]
 mod tests;
 
-pub use thin::thin;
+pub use crate::thin::thin;
 
 use narrows_lab::outcome::Estimate;
 

@@ -1,7 +1,8 @@
 // What every page's charts share: the data, the colours and the fonts of light and dark.
 "use strict";
 const byId = (id) => document.getElementById(id);
-const data = JSON.parse(byId("data").textContent);
+// A page whose results change replaces them.
+let data = JSON.parse(byId("data")?.textContent ?? "null");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 // Plotly reads a little markup in its texts; names are to be shown as they are.
@@ -123,6 +124,7 @@ function gunzip(from) {
 
 // Starts plotly.js, which the page has in it.
 function startLibrary() {
+  if (typeof Plotly !== "undefined") return;
   const packed = Uint8Array.from(atob(byId("library").textContent), (c) => c.charCodeAt(0));
   const script = document.createElement("script");
   script.textContent = new TextDecoder().decode(gunzip(packed));

@@ -15,7 +15,7 @@ mod panel;
 
 use super::columns::{ShownMeasure, unit};
 use super::text::{list, number, numbers, string};
-use crate::figure::palette;
+use crate::palette;
 use crate::variables::{self, ENDS};
 use narrows_lab::measure::{Better, ROUGHNESS};
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};

@@ -25,14 +25,66 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 pub fn html(outcome: &Outcome) -> String {
-    let shown = columns::shown(outcome);
+    let parts = parts(outcome);
     let mut page = page::begin(&title(outcome), "");
-    answer(&mut page, outcome);
-    comparison(&mut page, outcome, &shown);
-    traces(&mut page, outcome, &shown);
-    repeat(&mut page, outcome);
-    page::end(&mut page, &charts::json(outcome, &shown), SCRIPT);
+    header(&mut page, outcome);
+    for part in [&parts.answer, &parts.comparison, &parts.traces, &parts.repeat] {
+        page.push_str(part);
+    }
+    page::end(&mut page, &parts.data, &format!("{SCRIPT}showReport();\n"));
     page
+}
+
+/// The parts of a page, for one that renews them while results arrive.
+#[derive(Clone, Debug)]
+pub struct ReportParts {
+    /// Recommendation and notes.
+    pub answer: String,
+    /// The table, and the places of the charts that compare.
+    pub comparison: String,
+    /// The charts over time.
+    pub traces: String,
+    /// The command that repeats it.
+    pub repeat: String,
+    /// The charts' data as JSON.
+    pub data: String,
+}
+
+/// The parts of the page of an outcome.
+pub fn parts(outcome: &Outcome) -> ReportParts {
+    let shown = columns::shown(outcome);
+    let mut parts = ReportParts {
+        answer: String::new(),
+        comparison: String::new(),
+        traces: String::new(),
+        repeat: String::new(),
+        data: charts::json(outcome, &shown),
+    };
+    answer(&mut parts.answer, outcome);
+    comparison(&mut parts.comparison, outcome, &shown);
+    traces(&mut parts.traces, outcome, &shown);
+    repeat(&mut parts.repeat, outcome);
+    parts
+}
+
+/// Style, scripts and packed plotly.js for a page that embeds the parts: it calls `showReport` when they are in place.
+pub fn assets() -> ReportAssets {
+    ReportAssets {
+        style: page::STYLE,
+        scripts: [page::BASE, SCRIPT].concat(),
+        library: page::library(),
+    }
+}
+
+/// What a page needs to show [`ReportParts`].
+#[derive(Clone, Debug)]
+pub struct ReportAssets {
+    /// CSS.
+    pub style: &'static str,
+    /// JavaScript, for one script element.
+    pub scripts: String,
+    /// plotly.js as gzip in base64, for a script element of the id `library`.
+    pub library: String,
 }
 
 fn title(outcome: &Outcome) -> String {
@@ -44,8 +96,8 @@ fn title(outcome: &Outcome) -> String {
     }
 }
 
-/// The question, the recommended protocol, and necessary notes.
-fn answer(page: &mut String, outcome: &Outcome) {
+/// The question and the path.
+fn header(page: &mut String, outcome: &Outcome) {
     let path = escape(if outcome.path.is_empty() { &outcome.link } else { &outcome.path });
     let question = match outcome.command {
         "compare" => "What does each transport give you on this path?",
@@ -60,6 +112,10 @@ fn answer(page: &mut String, outcome: &Outcome) {
          <p class=\"path\">{path}</p></header>",
         escape(outcome.command)
     );
+}
+
+/// The recommended protocol, and necessary notes.
+fn answer(page: &mut String, outcome: &Outcome) {
     recommendation(page, &outcome.recommendation);
     if !outcome.notes.is_empty() {
         page.push_str("<section class=\"notes\"><h2>Please note</h2><ul>");

@@ -1,13 +1,15 @@
 // Draws the report's charts with plotly.js from the JSON that `charts.rs` wrote, each when it
 // comes into view; and sorts tables. Without it the page is still complete, but for the charts.
-(() => {
+// `end` is an AbortSignal for a page that shows another report later; `renewed` of the result
+// shows changed means of the same protocols.
+function showReport(end) {
   const touch = matchMedia("(pointer: coarse)").matches;
   const short = (text, most) => plain(text.length > most ? text.slice(0, most - 1) + "…" : text);
   const names = data.protocols.map((p) => p.name);
 
   // ---- tables ----------------------------------------------------------------------------------
 
-  for (const table of document.querySelectorAll("table.sortable")) {
+  const sortable = (table) => {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => head.addEventListener("click", () => {
       const body = table.tBodies[0];
@@ -23,8 +25,8 @@
       });
       body.append(...rows);
     }));
-  }
-  for (const button of document.querySelectorAll("[data-copy]")) {
+  };
+  const copies = (button) =>
     button.addEventListener("click", () => {
       const code = button.parentElement.querySelector("code");
       getSelection().selectAllChildren(code);
@@ -33,7 +35,8 @@
         ?? Promise.resolve(document.execCommand("copy"));
       copied.then(() => { button.textContent = "Copied"; }, () => { button.textContent = "Selected"; });
     });
-  }
+  document.querySelectorAll("table.sortable").forEach(sortable);
+  document.querySelectorAll("[data-copy]").forEach(copies);
   byId("all")?.addEventListener("change", (event) =>
     byId("results").classList.toggle("all", event.target.checked));
 
@@ -81,7 +84,7 @@
       charts.filter((c) => c.drawn && (c.draw === drawTrade || c.draw === drawSmooth))
         .forEach((c) => c.draw(c.element));
     };
-    dark.addEventListener("change", drawn);
+    dark.addEventListener("change", drawn, { signal: end });
     drawn();
   }
 
@@ -434,12 +437,23 @@
       }, { rootMargin: "600px" });
       charts.forEach((c) => seen.observe(c.element));
       const again = (which) => charts.filter((c) => c.drawn && which(c)).forEach((c) => c.draw(c.element));
-      dark.addEventListener("change", () => again(() => true));
+      dark.addEventListener("change", () => again(() => true), { signal: end });
       byId("same")?.addEventListener("change", () => again((c) => c.draw === drawTrace));
       byId("together")?.addEventListener("change", () => { view = everything; });
-      addEventListener("beforeprint", () => charts.forEach((c) => { c.drawn = true; c.draw(c.element); }));
+      const drawAll = () => charts.forEach((c) => { c.drawn = true; c.draw(c.element); });
+      addEventListener("beforeprint", drawAll, { signal: end });
+      end?.addEventListener("abort", () => seen.disconnect());
     } catch (error) {
       failed(error);
     }
   }
-})();
+
+  return {
+    // Of another table and other data, with the same protocols and bars.
+    renewed(table) {
+      sortable(table);
+      charts.filter((c) => c.drawn && c.draw !== drawTrace).forEach((c) => c.draw(c.element));
+    },
+    copies,
+  };
+}

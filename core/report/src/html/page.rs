@@ -10,8 +10,13 @@ use std::fmt::Write as _;
 /// plotly.js, gzipped: the page unpacks it (`base.js`), which makes a report of 2 MB out of
 /// one of 5 MB.
 const LIBRARY: &[u8] = include_bytes!("../../vendor/plotly.js/plotly.min.js.gz");
-const STYLE: &str = include_str!("page.css");
-const BASE: &str = include_str!("base.js");
+pub(super) const STYLE: &str = include_str!("page.css");
+pub(super) const BASE: &str = include_str!("base.js");
+
+/// plotly.js as gzip in base64.
+pub(super) fn library() -> String {
+    STANDARD.encode(LIBRARY)
+}
 
 /// A page's beginning, to the start of its `main`; `title` and `style` are trusted text.
 pub fn begin(title: &str, style: &str) -> String {
@@ -34,7 +39,7 @@ pub fn end(page: &mut String, data: &str, script: &str) {
     page.push_str("</main>\n<script type=\"application/json\" id=\"data\">");
     page.push_str(data);
     page.push_str("</script>\n<script type=\"text/plain\" id=\"library\">");
-    STANDARD.encode_string(LIBRARY, page);
+    page.push_str(&library());
     for part in ["</script>\n<script>", BASE, script, "</script>\n</body>\n</html>\n"] {
         page.push_str(part);
     }

@@ -4,6 +4,7 @@ pub mod json;
 pub mod report;
 pub mod shown;
 mod tables;
+#[cfg(feature = "files")]
 pub mod write;
 
 #[cfg(test)]

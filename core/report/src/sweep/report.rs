@@ -10,10 +10,10 @@
 //! ```
 
 use crate::VERSION;
-use crate::figure::palette;
 use crate::html::columns::unit;
 use crate::html::page;
 use crate::html::text::{escape, list, number, numbers, string};
+use crate::palette;
 use crate::variables::ENDS;
 use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::sweep::SweepOutcome;

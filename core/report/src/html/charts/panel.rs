@@ -1,8 +1,8 @@
 //! A panel over time: its lines, its marks, and their JSON.
 
 use super::{DIGITS, POINTS, TIME_DIGITS, finite};
-use crate::figure::thin;
 use crate::html::text::{list, number, numbers, string};
+use crate::thin::thin;
 use narrows_sim::SeriesTable;
 use std::fmt::Write;
 
