@@ -104,18 +104,40 @@ pub fn execute_observed(
     let job = RunContext { plan, control, observer };
     work(&job, &all[..first_runs], (0, all.len()), &mut runs)?;
     if !plan.draws() {
-        for runs in &mut runs {
-            if let [Some(a), Some(b), ..] = &runs[..]
-                && a.digest == b.digest
-            {
-                runs.truncate(1);
-            }
-        }
+        drop_repetitions(&mut runs);
     }
     let rest: Vec<_> =
         all[first_runs..].iter().copied().filter(|(v, s)| *s < runs[*v].len()).collect();
     work(&job, &rest, (first_runs, first_runs + rest.len()), &mut runs)?;
     Ok(runs)
+}
+
+/// Keeps one run of each variant whose first two seeds gave the same one.
+pub fn drop_repetitions(runs: &mut Runs) {
+    for runs in runs {
+        if let [Some(a), Some(b), ..] = &runs[..]
+            && a.digest == b.digest
+        {
+            runs.truncate(1);
+        }
+    }
+}
+
+/// Runs one variant with one seed, both counted from 0.
+///
+/// # Errors
+/// The simulator's error, also an interruption.
+pub fn execute_one(
+    plan: &Plan,
+    control: &RunControl<'_>,
+    variant: usize,
+    seed: usize,
+) -> Result<StoredRun, String> {
+    if variant >= plan.scenario.variants() {
+        return Err(format!("there is no variant {variant}"));
+    }
+    let context = RunContext { plan, control, observer: None };
+    one(&context, variant, seed, &|_| ()).map_err(|e| e.to_string())
 }
 
 /// Common to all runs.

@@ -19,11 +19,15 @@ const MAX_FILE: u64 = 262_000;
 /// Limit on a name's length in characters.
 const MAX_NAME: usize = 32;
 
-static FILE: OnceLock<PathBuf> = OnceLock::new();
+/// Reads all links of a file.
+type ReadLinks = fn(&Path) -> Result<BTreeMap<String, String>, SpecError>;
+
+/// The file, and its reader: a program that sets no file contains none.
+static FILE: OnceLock<(PathBuf, ReadLinks)> = OnceLock::new();
 
 /// Sets the file of the user's links, which need not exist. Only the first call has an effect.
 pub fn set_file(file: PathBuf) {
-    let _ = FILE.set(file);
+    let _ = FILE.set((file, read));
 }
 
 /// Names and specifications of the user's links; empty without a file.
@@ -31,7 +35,7 @@ pub fn set_file(file: PathBuf) {
 /// # Errors
 /// The file cannot be read, or it is invalid.
 pub fn all() -> Result<BTreeMap<String, String>, SpecError> {
-    FILE.get().map_or_else(|| Ok(BTreeMap::new()), |file| read(file))
+    FILE.get().map_or_else(|| Ok(BTreeMap::new()), |(file, read)| read(file))
 }
 
 /// The specification of that name, if it is in the user's file.
