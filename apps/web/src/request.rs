@@ -1,0 +1,220 @@
+//! Requests of the page and their answers. A request is a name, a line feed, and its arguments as JSON.
+
+use crate::question::PageQuestion;
+use crate::stored::RunText;
+use crate::{answer, choices, described, lens, own};
+use narrows_lab::execute::{RunControl, execute_one};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::atomic::AtomicBool;
+
+/// One protocol with one seed, both counted from 0.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunRequest {
+    question: PageQuestion,
+    variant: usize,
+    seed: usize,
+}
+
+/// Finished runs, by protocol and seed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerRequest {
+    question: PageQuestion,
+    runs: Vec<Vec<Option<RunText>>>,
+    trials: bool,
+}
+
+/// One protocol under a lens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LensRequest {
+    question: PageQuestion,
+    wants: lens::LensWants,
+}
+
+/// A link, and another value of one of its keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VaryRequest {
+    link: String,
+    key: String,
+    value: String,
+}
+
+/// The digest of one run of a scenario file.
+#[cfg(feature = "scenarios")]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DigestRequest {
+    scenario: String,
+    variant: usize,
+    seed: u64,
+}
+
+/// Answers a request: `{"ok": …}`, or `{"error": "one line"}`.
+pub fn handle(request: &str) -> String {
+    let (name, arguments) = request.split_once('\n').unwrap_or((request, ""));
+    let done = match name {
+        "choices" => text(&choices::all()),
+        // What a question means: its link, its protocols, its work.
+        "describe" => read(arguments).and_then(|q: PageQuestion| text(&described::question(&q)?)),
+        "vary" => read(arguments)
+            .and_then(|r: VaryRequest| text(&described::varied(&r.link, &r.key, &r.value)?)),
+        // Another record as a Mahimahi trace.
+        "convert" => {
+            read(arguments).and_then(|record: String| text(&described::converted(&record)?))
+        }
+        "run" => read(arguments).and_then(|r: RunRequest| {
+            let planned = r.question.plan()?;
+            let run = execute_one(&planned.plan, &untimed(), r.variant, r.seed)?;
+            text(&RunText::of(&run))
+        }),
+        "answer" => read(arguments)
+            .and_then(|r: AnswerRequest| text(&answer::report(&r.question, r.runs, r.trials)?)),
+        "lens" => {
+            read(arguments).and_then(|r: LensRequest| text(&lens::frame(&r.question, &r.wants)?))
+        }
+        "lend" => read(arguments).and_then(|class: own::OwnClass| text(&own::lend(&class)?)),
+        #[cfg(feature = "scenarios")]
+        "digest" => read(arguments).and_then(|r: DigestRequest| text(&digest(&r)?)),
+        _ => Err(format!("unknown request '{}'", name.escape_debug())),
+    };
+    match done {
+        Ok(value) => format!("{{\"ok\":{value}}}"),
+        Err(line) => json!({ "error": line }).to_string(),
+    }
+}
+
+fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
+    serde_json::from_str(arguments).map_err(|e| format!("the request is malformed: {e}"))
+}
+
+fn text<T: Serialize>(value: &T) -> Result<String, String> {
+    serde_json::to_string(value).map_err(|e| e.to_string())
+}
+
+#[cfg(feature = "scenarios")]
+fn digest(request: &DigestRequest) -> Result<serde_json::Value, String> {
+    use narrows_scenario::{Plan, scenario_file};
+    let scenario = scenario_file::parse(&request.scenario, std::path::Path::new(""));
+    let plan = Plan::new(scenario.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+    let network = plan.network(request.variant, request.seed, false);
+    let run = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
+    Ok(json!(format!("{:016x}", run.digest)))
+}
+
+/// Nothing stops a run: the page ends the worker instead.
+pub(crate) fn untimed() -> RunControl<'static> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    RunControl { stop: &STOP, progress: &|_| (), jobs: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_lab::collect::collect;
+    use narrows_lab::execute::execute;
+    use narrows_report::html;
+    use serde_json::Value;
+
+    fn question() -> Value {
+        let options = [
+            ["link", "3Mbit/s,20ms,loss=1%"],
+            ["protocols", "cubic,rrtp"],
+            ["duration", "5s"],
+            ["seeds", "3"],
+        ];
+        json!({ "options": options })
+    }
+
+    fn ok(name: &str, arguments: &Value) -> Value {
+        let answer: Value = serde_json::from_str(&handle(&format!("{name}\n{arguments}"))).unwrap();
+        assert!(answer["error"].is_null(), "{name}: {answer}");
+        answer["ok"].clone()
+    }
+
+    fn error(request: &str) -> String {
+        let answer: Value = serde_json::from_str(&handle(request)).unwrap();
+        answer["error"].as_str().unwrap_or_default().to_string()
+    }
+
+    /// Runs that crossed from other workers make the report that `compare` makes.
+    #[test]
+    fn runs_as_text_make_the_commands_report() {
+        let run = |variant: usize, seed: usize| {
+            ok("run", &json!({ "question": question(), "variant": variant, "seed": seed }))
+        };
+        let runs: Vec<Vec<Value>> =
+            (0..2).map(|variant| (0..3).map(|seed| run(variant, seed)).collect()).collect();
+        let request = json!({ "question": question(), "runs": runs, "trials": true });
+        let report = ok("answer", &request);
+        let asked: PageQuestion = serde_json::from_value(question()).unwrap();
+        let planned = asked.plan().unwrap();
+        let control = untimed();
+        let runs = execute(&planned.plan, &control).unwrap();
+        let outcome = collect(&planned.plan, planned.about, &runs, Some(&control));
+        let parts = html::parts(&outcome);
+        assert_eq!(report["answer"], parts.answer);
+        assert_eq!(report["comparison"], parts.comparison);
+        assert_eq!(report["data"], parts.data);
+        let digests: Vec<String> =
+            outcome.results.iter().map(|r| format!("{:016x}", r.digest)).collect();
+        assert_eq!(report["digests"], json!(digests));
+        assert_eq!(
+            ok("describe", &question())["command"],
+            "narrows compare --link 3Mbit/s,20ms,loss=1% --protocols cubic,rrtp --duration 5s --seeds 3"
+        );
+    }
+
+    #[test]
+    fn varied_key_changes_the_link_alone() {
+        let vary = |link: &str, key: &str, value: &str| {
+            ok("vary", &json!({ "link": link, "key": key, "value": value }))["text"].clone()
+        };
+        assert_eq!(vary("5Mbit/s,20ms,loss=1%", "rate", "7Mbit/s"), "7Mbit/s,20ms,loss=1%");
+        assert_eq!(vary("5Mbit/s,20ms", "delay", "9ms"), "5Mbit/s,9ms");
+        let geo = vary("geo", "loss", "2%");
+        assert!(geo.as_str().unwrap().contains("loss=2%"), "{geo}");
+        let link = json!({ "options": [["link", geo]] });
+        assert_eq!(ok("describe", &link)["link"]["loss"], 0.02);
+    }
+
+    #[test]
+    fn impossible_requests_have_errors_of_one_line() {
+        let asks = |name: &str, options: &[[&str; 2]]| {
+            error(&format!("{name}\n{}", json!({ "options": options })))
+        };
+        for (options, expected) in [
+            ([["link", "5Mbit/s"]], "the delay is missing"),
+            ([["link", "1Gbit/s,1ms,trace=/etc/passwd"]], "trace"),
+            ([["flows", "9999999"]], "--flows: a number from 1 to 2000 is expected"),
+            ([["duration", "9000h"]], "million packets"),
+            ([["seeds", "0"]], "--seeds: a number from 1 to 100"),
+            ([["preset", "x\ny"]], "--preset"),
+            ([["out", "/tmp"]], "the page does not have this option"),
+        ] {
+            let line = asks("describe", &options);
+            assert!(line.contains(expected) && !line.contains('\n'), "{options:?}: {line:?}");
+        }
+        for request in ["", "run", "run\n{", "answer\n{\"runs\":[]}", "eval\n1", "lens\nnull"] {
+            assert!(!error(request).is_empty(), "{request:?}");
+        }
+        let run = json!({ "question": question(), "variant": 7, "seed": 0 });
+        assert!(error(&format!("run\n{run}")).contains("variant"));
+    }
+
+    #[test]
+    fn records_become_traces_that_a_link_follows() {
+        let csv = "time_s,rate_Mbit/s\n0,2\n1,4\n2,2\n";
+        let trace = ok("convert", &json!(csv));
+        assert_eq!(ok("convert", &trace), trace, "a trace stays as it is");
+        let link = json!({
+            "options": [["link", "1Mbit/s,20ms,trace=drive.csv"]],
+            "files": { "drive.csv": trace },
+        });
+        assert!(ok("describe", &link)["path"].as_str().unwrap().contains("(trace)"));
+    }
+}
