@@ -22,5 +22,7 @@ mod question;
 mod request;
 mod stored;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod page;
 
 pub use request::handle;
