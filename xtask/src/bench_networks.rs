@@ -23,6 +23,15 @@ const REFERENCE: &str = "rrtp";
 const FULL: [usize; 4] = [600, 300, 240, 100];
 const QUICK: [usize; 4] = [200, 100, 100, 40];
 
+/// Plans of the first networks of the development set, with these protocols in turn.
+///
+/// # Errors
+/// A network that does not parse; the message names it.
+pub fn plans(networks: usize, protocols: &[&str]) -> Result<Vec<narrows_scenario::Plan>, String> {
+    let items = law::networks(1, networks);
+    items.iter().zip(protocols.iter().cycle()).map(|(item, protocol)| item.plan(protocol)).collect()
+}
+
 struct Options {
     seed: u64,
     only: Vec<BenchPart>,

@@ -28,6 +28,9 @@ mod sources;
 mod test;
 #[cfg(feature = "validate")]
 mod validate;
+mod web;
+#[cfg(feature = "measure")]
+mod web_cases;
 
 use command::{cargo, cargo_command, run};
 use std::process::ExitCode;
@@ -55,6 +58,8 @@ cargo xtask COMMAND
                    (--seed N, --mutational, --target NAME)
   faults           fault schedules between whole endpoints, in a release build
                    (--schedules N: 10000 by default; --seed N: only that one, step by step)
+  web              the page with the simulator in it: target/web/index.html (--check: compare its module with
+                   the command, and click through it in Chromium)
   bpf, deny        what check compares: compile the eBPF programs; check licences and advisories
 
 bench transport and sim-vs-real: --links A,B, --protocols A,B, --runs N (seeds, 3), --budget RATE (of links at
@@ -81,6 +86,7 @@ fn main() -> ExitCode {
         "deny" => deny::check(),
         "validate" => validate(rest),
         "sim-vs-real" | "bench" => measure(&args),
+        "web" => web::page(rest),
         "faults" => faults(rest),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {

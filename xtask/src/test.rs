@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test of the workspace, several programs at once.
 
 use crate::command::{cargo_command, run_apart};
-use crate::python;
+use crate::{python, web};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ pub fn all() -> Result<(), String> {
     groups.extend(rest.into_iter().map(|program| vec![program]));
     groups.push_back(vec![documentation]);
     let others = at_once(groups);
-    first.and(others)
+    first.and(others).and_then(|()| web::tests())
 }
 
 /// Runs the unit and property tests of the libraries, without those that load programs into the kernel.
