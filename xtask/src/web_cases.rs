@@ -4,7 +4,7 @@ use crate::bench_networks;
 use narrows_base::Duration;
 use narrows_lab::Question;
 use narrows_scenario::{Plan, Scenario, scenario_file};
-use narrows_transport::protocol::every;
+use narrows_sim::protocol::every;
 use serde_json::json;
 use std::path::Path;
 

@@ -10,8 +10,8 @@ use narrows_lab::execute::{RunControl, Runs, StoredRun, keep};
 use narrows_lab::measure::MEASURES;
 use narrows_scenario::Plan;
 use narrows_sim::RunResult;
+use narrows_sim::protocol;
 use narrows_speed::KernelTcp;
-use narrows_transport::protocol;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

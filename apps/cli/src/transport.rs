@@ -9,13 +9,13 @@ use narrows_net::dial::ordered;
 use narrows_net::endpoint::connection;
 use narrows_options::RARE;
 use narrows_options::values::time;
+use narrows_sim::protocol::Family;
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::protocol::Family;
-use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-/// Size of a full data packet on a link, in bytes: a datagram of 1472 bytes, and 28 bytes of IP and UDP headers.
-pub const PACKET: u32 = 1500;
+/// Size of a full data packet on a link, in bytes.
+pub const PACKET: u32 = narrows_transport::PACKET_BYTES;
 
 /// Hints about the path, and the user's limit.
 #[derive(Args, Clone, Debug, Default)]
@@ -96,7 +96,7 @@ impl TransportArgs {
 
 fn protocol(text: &str) -> Result<Protocol, SpecError> {
     let spec = Spec::parse(text)?;
-    let entry = narrows_transport::protocol::find(&spec.name)?;
+    let entry = narrows_sim::protocol::find(&spec.name)?;
     if entry.family != Family::Rrtp {
         return Err(SpecError::new(format!(
             "'{}' {}; over UDP there is rrtp, rrtp+{} or another of \
@@ -109,7 +109,7 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
             entry.controller
         )));
     }
-    let protocol = Protocol::read(&spec, Preset::Rfc, PACKET)?;
+    let protocol = Protocol::read(&spec, PACKET)?;
     if spec.args.iter().any(|(key, value)| key.as_deref() == Some("recovery") && value == "nack") {
         return Err(SpecError::new(format!(
             "'{}': recovery=nack is simulated only; over UDP the sender repairs (recovery=rfc9002)",

@@ -9,15 +9,14 @@ use crate::service::{Permits, Service};
 use crate::stream::{FileStream, Output};
 use crate::tcp::{self, TcpSession};
 use crate::until::Until;
-use narrows_base::Spec;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream};
 use narrows_net::{Error as E, block_on};
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -27,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn config() -> ConnectionConfig {
-    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::with_controller("cubic").unwrap();
     crate::rrtp::for_files(connection(protocol)).unwrap()
 }
 fn server_options() -> Options {

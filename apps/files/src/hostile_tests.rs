@@ -10,12 +10,11 @@ use crate::rrtp::{Expect, Permit, RrtpServer, RrtpSession, SessionOptions};
 use crate::service::{Permits, Service};
 use crate::stream::{FileStream, Session};
 use crate::tcp::{self, TcpSession};
-use narrows_base::Spec;
 use narrows_net::endpoint::connection;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::{Preset, Protocol};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -35,7 +34,7 @@ fn puts() -> Permits {
 fn serve(root: &Path, permits: Permits) -> (Arc<Service>, SocketAddr, SocketAddr) {
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let any = "127.0.0.1:0".parse().unwrap();
-    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::with_controller("cubic").unwrap();
     let config = connection(protocol);
     let own = Permit::Own;
     let udp = RrtpServer::bind(any, &identity(3), Arc::clone(&service), config, own, None).unwrap();
@@ -49,7 +48,7 @@ fn over_udp(to: SocketAddr, key: u8) -> RrtpSession {
     over_udp_with(to, key, |_| ())
 }
 fn over_udp_with(to: SocketAddr, key: u8, set: impl Fn(&mut ConnectionConfig)) -> RrtpSession {
-    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::with_controller("cubic").unwrap();
     let host = to.ip().to_string();
     let mut config = connection(protocol);
     set(&mut config);

@@ -15,16 +15,16 @@ use narrows_peers::error::ErrorKind;
 use narrows_peers::key::Identity;
 use narrows_peers::learned::{LearnedPaths, MeasuredPath};
 use narrows_peers::tokens::SavedTokens;
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::with_controller("cubic").unwrap())
 }
 
 fn serve(root: &Path, permits: Permits) -> SocketAddr {
@@ -99,7 +99,7 @@ fn permitting_server_sends_with_the_clients_protocol() {
         let server = serve_with(root.path(), permits, permit);
         let identity = Identity::new([4; 32]).unwrap();
         let spec = Spec::named(label);
-        let configuration = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
+        let configuration = connection(Protocol::read(&spec, 1500).unwrap());
         let host = server.ip().to_string();
         let session = RrtpSession::connect(
             &host,
@@ -237,7 +237,7 @@ fn stored_path_seeds_only_connections_on_that_path() {
         let path = MeasuredPath::from(PathHints { rate, rtt, loss: None });
         learned.keep("this client", path).unwrap();
         let key = StaticKey::new([3; 32]).unwrap();
-        let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
+        let protocol = Protocol::rrtp();
         let config = connection(protocol);
         let options = Options::server(key.clone(), Clients::Any, config.clone());
         let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();

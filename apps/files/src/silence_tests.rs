@@ -10,13 +10,13 @@ use crate::service::{Permits, Service};
 use crate::stream::{FileStream, Session};
 use crate::tcp::{TcpServer, TcpSession};
 use crate::{ProgressEvent, TransferControl};
-use narrows_base::{Rate, Spec};
+use narrows_base::Rate;
 use narrows_net::endpoint::connection;
 use narrows_net::{Endpoint, Options, block_on};
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
+use narrows_transport::Protocol;
 use narrows_transport::endpoint::Clients;
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -36,7 +36,7 @@ fn is_silent(e: &Error) {
 
 /// A server whose host acknowledges all packets, while its service sends no answer.
 fn silent_server() -> SocketAddr {
-    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::with_controller("cubic").unwrap();
     let key = StaticKey::new([3; 32]).unwrap();
     let options =
         Options::server(key, Clients::Any, crate::rrtp::for_files(connection(protocol)).unwrap());
@@ -56,7 +56,7 @@ fn silent_server() -> SocketAddr {
 fn silent_live_server_is_given_up_over_rrtp() {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("mine"), bytes(1, 3_000_000)).unwrap();
-    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::with_controller("cubic").unwrap();
     let server = silent_server();
     let expect = Expect::Key(*Identity::new([3; 32]).unwrap().public());
     let how = SessionOptions {

@@ -4,13 +4,13 @@
 
 use crate::bytes::FuzzInput;
 use narrows_base::{Duration, Spec, Time};
+use narrows_transport::Protocol;
 use narrows_transport::connection::{ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
     Clients, ConnectRequest, EarlyData, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle,
     Permit, ServerKey,
 };
 use narrows_transport::streams::FlowControlLimits;
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ impl Entropy for CountingEntropy {
 thread_local! {
     static KEYS: [StaticKey; 2] = [1, 2].map(|n| StaticKey::new([n; 32]).expect("a key"));
     static PROTOCOL: Protocol =
-        Protocol::read(&Spec::named("tfrc"), Preset::Rfc, 1500).expect("a protocol");
+        Protocol::read(&Spec::named("tfrc"), 1500).expect("a protocol");
 }
 
 fn connection() -> ConnectionConfig {

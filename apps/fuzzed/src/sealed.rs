@@ -6,10 +6,10 @@ mod keys;
 
 use crate::bytes::FuzzInput;
 use narrows_base::{Duration, Spec, Time};
+use narrows_transport::Protocol;
 use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent, MessageError};
 use narrows_transport::endpoint::NewConnection;
 use narrows_transport::streams::{FlowControlLimits, Read, Side};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::hostile::{HostilePeer, Lie};
 use narrows_wire::{Frame, Params};
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ const PROTOCOLS: [&str; 4] = ["rrtp", "rrtp+tfrc", "tear-reliable", "rrtp+bbr"];
 thread_local! {
     static READ: Vec<Protocol> = PROTOCOLS
         .iter()
-        .map(|name| Protocol::read(&Spec::named(name), Preset::Rfc, 1500).expect("a protocol"))
+        .map(|name| Protocol::read(&Spec::named(name), 1500).expect("a protocol"))
         .collect();
 }
 

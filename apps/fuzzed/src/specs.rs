@@ -5,7 +5,7 @@ use narrows_base::{Spec, spec, units};
 use narrows_link::{LossSpec, Trace};
 use narrows_scenario::BottleneckLink;
 use narrows_sim::SourceSpec;
-use narrows_transport::{Preset, Protocol};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use std::path::Path;
 
 /// Runs one input.
@@ -16,7 +16,7 @@ pub fn run(bytes: &[u8]) {
     let _ = Trace::parse(text);
     let _ = LossSpec::parse_all(text);
     if let Ok(spec) = Spec::parse(text) {
-        let _ = Protocol::read(&spec, Preset::Rfc, 1000);
+        let _ = FlowProtocol::read(&spec, Preset::Rfc, 1000);
         let _ = SourceSpec::read(&spec);
     }
     // Traces are files, which this target does not test.

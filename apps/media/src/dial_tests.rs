@@ -1,16 +1,15 @@
 use narrows_base::Duration;
-use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{Endpoint, Options};
 use narrows_peers::dial::{Dial, DialWords, Peer};
 use narrows_peers::{ErrorKind, Identity};
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::Clients;
-use narrows_transport::{Preset, Protocol};
 use std::net::UdpSocket;
 
 fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::rrtp())
 }
 
 fn server() -> Endpoint {

@@ -6,16 +6,16 @@ use crate::flow::{MediaFlow, MessageConnection, Through};
 use crate::packet::{of_layer, take_layer};
 use crate::receiver::MediaLayerReceiver;
 use crate::waiting::PAUSED;
-use narrows_base::{Duration, RandomKey, RandomStream, Rate, Spec, Time};
+use narrows_base::{Duration, RandomKey, RandomStream, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_net::Error as NetError;
 use narrows_net::endpoint::connection;
+use narrows_transport::Protocol;
 use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent, Stats};
 use narrows_transport::endpoint::{
     Clients, ConnectRequest, Connections, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
     ServerKey,
 };
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -194,7 +194,7 @@ fn run(case: &Case) -> Outcome {
         random: key.named(name).stream(),
     };
     let mut ways = [way("forward"), way("back")];
-    let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::rrtp();
     let config = ConnectionConfig { hints: case.hints, ..connection(protocol) };
     let end = SenderEnd {
         now: Cell::new(Time::from_secs_f64(100.0)),

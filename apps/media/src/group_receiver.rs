@@ -9,7 +9,7 @@ use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_congestion::layers::MAX_LAYERS;
 use narrows_congestion::multicast::{LayerPacket, LayerReceiver};
-use narrows_transport::{Preset, Protocol};
+use narrows_transport::Protocol;
 use std::net::IpAddr;
 
 /// Silence after which a sender counts as gone and another one is accepted.
@@ -56,7 +56,7 @@ pub struct GroupReceiver {
 
 /// A TEAR receiver over layers of these rates in bit/s.
 fn tear(rates: &[f64], rtt: Duration) -> Option<LayerReceiver> {
-    let protocol = Protocol::read(&Spec::named("tear"), Preset::Rfc, 1500).ok()?;
+    let protocol = Protocol::read(&Spec::named("tear"), 1500).ok()?;
     let key = RandomKey::from_seed(0);
     let environment = protocol.environment(protocol.packet_bytes(), key, PathHints::default());
     Some(LayerReceiver::new(protocol.receiver_side(&environment)?, rates, rtt))

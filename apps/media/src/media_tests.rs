@@ -9,14 +9,14 @@ use crate::outlet::OutletOptions;
 use crate::packet::{DataPart, ask};
 use crate::receive::{MediaServer, ReceiveOptions};
 use crate::send::MediaSending;
-use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_base::{Duration, Rate, Time};
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::{Error, ErrorKind, Identity, key};
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{ClientFilter, Permit, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
 pub(super) fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::with_controller("cubic").unwrap())
 }
 
 pub(super) type Lines = Arc<Mutex<Vec<String>>>;

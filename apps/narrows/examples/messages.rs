@@ -1,16 +1,16 @@
 //! Unreliable messages between two rrtp endpoints on loopback, under any controller, also one for media: `cargo run -p
 //! narrows --example messages -- tfrc`.
 
-use narrows::base::{Duration, Spec};
+use narrows::base::Duration;
 use narrows::net::endpoint::{connection, new_key};
 use narrows::net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows::transport::Protocol;
 use narrows::transport::endpoint::{Clients, ServerKey};
-use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or("tfrc".into());
-    let config = connection(Protocol::read(&Spec::parse(&name)?, Preset::Rfc, 1500)?);
+    let config = connection(name.parse::<Protocol>()?);
     let server_key = new_key()?;
     let local = "127.0.0.1:0".parse()?;
     let expected = ServerKey::Is(*server_key.public());

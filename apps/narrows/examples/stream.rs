@@ -1,17 +1,16 @@
 //! A request and its answer over a stream between two rrtp endpoints on loopback, under any controller: `cargo run -p
 //! narrows --example stream -- rrtp+bbr`.
 
-use narrows::base::Spec;
 use narrows::net::endpoint::{connection, new_key};
 use narrows::net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows::transport::Protocol;
 use narrows::transport::endpoint::{Clients, ServerKey};
-use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // `rrtp`, `tear-reliable` or `rrtp+NAME`, where NAME is any controller.
     let name = std::env::args().nth(1).unwrap_or("rrtp".into());
-    let config = connection(Protocol::read(&Spec::parse(&name)?, Preset::Rfc, 1500)?);
+    let config = connection(name.parse::<Protocol>()?);
     let server_key = new_key()?;
     let local = "127.0.0.1:0".parse()?;
     let expected = ServerKey::Is(*server_key.public());

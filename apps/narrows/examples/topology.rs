@@ -3,8 +3,8 @@
 
 use narrows::base::{Duration, Rate, Spec, Time};
 use narrows::link::{LinkConfig, QueueConfig, QueueLimit};
+use narrows::sim::protocol::{FlowProtocol, Preset};
 use narrows::sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SourceSpec, run};
-use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         back: vec![1],
     };
     let group = |name: &str, flow| -> Result<GroupSpec, Box<dyn Error>> {
-        let protocol = Protocol::read(&Spec::parse(name)?, Preset::Rfc, 1000)?;
+        let protocol = FlowProtocol::read(&Spec::parse(name)?, Preset::Rfc, 1000)?;
         Ok(GroupSpec { name: name.into(), protocol, source: SourceSpec::bulk(), flows: vec![flow] })
     };
     let network = NetworkSpec {

@@ -4,10 +4,10 @@
 //! ```
 //! use narrows::base::Spec;
 //! use narrows::sim::{dumbbell, run};
-//! use narrows::transport::{Preset, Protocol};
+//! use narrows::sim::protocol::{FlowProtocol, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let cubic = Protocol::read(&Spec::named("cubic"), Preset::Rfc, 1000)?;
+//! let cubic = FlowProtocol::read(&Spec::named("cubic"), Preset::Rfc, 1000)?;
 //! // Two endless flows over 10 Mbit/s for 5 s.
 //! let result = run(&dumbbell(2, 10, 5, cubic), &mut |_| true)?;
 //! let bits: u64 = result.groups[0].flows.iter().map(|f| 8 * f.goodput_bytes).sum();
@@ -20,7 +20,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `sim` (default) | [`sim`], the simulator: with its dependencies eleven crates, no C compiler |
-//! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
+//! | `net` | `net`, `wire`, `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
 //! | `files` | `files`, `peers`: list, get, put over rrtp or TCP; keys and lists of clients |
 //! | `emulator` | `emulator`: the kernel's packets over emulated links, in network namespaces (Linux) |
 //! | `lab` | `scenario`, `lab`: links and scenarios as text, comparisons, sweeps, measures |
@@ -32,6 +32,7 @@ pub use narrows_base as base;
 pub use narrows_congestion as congestion;
 pub use narrows_link as link;
 pub use narrows_recovery as recovery;
+#[cfg(feature = "net")]
 pub use narrows_transport as transport;
 
 #[cfg(feature = "cli")]

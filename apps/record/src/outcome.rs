@@ -11,7 +11,7 @@ use narrows_lab::measure::loss_events;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome, Recommendation};
 use narrows_lab::stats::jain;
 use narrows_report::output;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use narrows_transport::connection::Stats;
 use std::path::Path;
 

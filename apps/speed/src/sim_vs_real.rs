@@ -10,9 +10,9 @@ use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
 use narrows_net::relay::{Lateness, Relay};
 use narrows_scenario::BottleneckLink;
+use narrows_sim::protocol::{self, Family};
+use narrows_sim::protocol::{DatagramConfig, FlowProtocol, Protocol};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
-use narrows_transport::protocol::{self, Family};
-use narrows_transport::{DatagramConfig, Preset, Protocol};
 use narrows_wire::Suite;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -77,19 +77,19 @@ impl SimVsReal {
     }
 
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
-        Protocol::read(&self.spec()?, Preset::Rfc, packet).map_err(|e| e.to_string())
+        Protocol::read(&self.spec()?, packet).map_err(|e| e.to_string())
     }
     /// As simulated: with the handshake of a connection.
-    fn simulated_protocol(&self) -> Result<Protocol, String> {
+    fn simulated_protocol(&self) -> Result<FlowProtocol, String> {
         let mut spec = self.spec()?;
         let mut packet = self.packet;
         if let Some(bytes) = self.message()? {
             if !spec.args.iter().any(|a| a.0.as_deref() == Some("handshake")) {
                 spec.args.push((Some("handshake".into()), "on".into()));
             }
-            packet = u32::from(bytes) + DatagramConfig::preset(Preset::Rfc).header_bytes;
+            packet = u32::from(bytes) + DatagramConfig::default().header_bytes;
         }
-        Protocol::read(&spec, Preset::Rfc, packet).map_err(|e| e.to_string())
+        Protocol::read(&spec, packet).map(FlowProtocol::from).map_err(|e| e.to_string())
     }
     fn spec(&self) -> Result<Spec, String> {
         Spec::parse(&self.protocol).map_err(|e| e.to_string())
@@ -198,7 +198,7 @@ impl SimVsReal {
 
 /// A simulation of `flows` flows of a protocol over a link in both directions.
 pub fn between(
-    protocol: Protocol,
+    protocol: FlowProtocol,
     source: SourceSpec,
     flows: usize,
     ways: [LinkConfig; 2],

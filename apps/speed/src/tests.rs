@@ -6,8 +6,8 @@ use narrows_base::{Duration, Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
 use narrows_net::Relay;
+use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ fn measured_with(
     connections: usize,
     amount: Amount,
 ) -> SpeedResult {
-    let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::rrtp();
     let speed = Speed {
         protocol,
         hints: PathHints::default(),
@@ -52,7 +52,7 @@ fn messages_may_exceed_the_smallest_path_mtu() {
 /// A megabyte of messages is accepted at once and sent over seconds: neither end closes before.
 #[test]
 fn all_messages_leave_before_the_end() {
-    let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::rrtp();
     let speed = Speed {
         protocol,
         hints: PathHints::default(),
@@ -101,7 +101,7 @@ fn every_connection_of_a_crowd_brings_all_of_its_bytes() {
 #[test]
 fn the_controller_of_probes_is_for_probes_only() {
     let label = "rrtp+fixed(rate=10Gbit/s,repair=off)";
-    let protocol = Protocol::read(&Spec::parse(label).unwrap(), Preset::Rfc, 1500).unwrap();
+    let protocol = label.parse::<Protocol>().unwrap();
     let speed = |protocol: &Protocol| Speed {
         protocol: protocol.clone(),
         hints: PathHints::default(),
@@ -115,7 +115,7 @@ fn the_controller_of_probes_is_for_probes_only() {
         taps: MeasurementTaps::default(),
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let usual = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
+    let usual = Protocol::rrtp();
     let key = narrows_net::endpoint::new_key().unwrap();
     let config = speed(&usual).config();
     let public = *key.public();
@@ -134,7 +134,7 @@ fn a_sender_is_told_of_its_path_while_it_sends() {
     let spec = Spec::parse("rrtp+brutal").unwrap();
     let rate = |bps| PathHints { rate: Some(Rate::from_bps(bps)), ..PathHints::default() };
     let speed = Speed {
-        protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
+        protocol: Protocol::read(&spec, 1500).unwrap(),
         hints: rate(100_000),
         reconfigurations: vec![(Duration::from_millis(200), rate(50_000_000))],
         rate_limit: None,

@@ -8,7 +8,7 @@ use crate::listen;
 use crate::permissions::Permissions;
 use crate::reverse::ReversePorts;
 use crate::server::{ServerOptions, TunnelServer};
-use narrows_base::{Duration, Spec};
+use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options};
@@ -16,9 +16,9 @@ use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Identity, key};
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Permit, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
@@ -26,7 +26,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::with_controller("cubic").unwrap())
 }
 
 pub(crate) type Lines = Arc<Mutex<Vec<String>>>;

@@ -15,8 +15,8 @@ use narrows_net::probe::{self, ProbeError, ProbeOptions};
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::{LearnedPaths, client};
 use narrows_peers::{ErrorKind, Identity, key};
+use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Permit, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -508,7 +508,7 @@ async fn probes_of_clients_are_answered() {
     let refused = probe(others).await.unwrap().unwrap_err();
     assert!(matches!(refused, ProbeError::Connection(_)), "{refused}");
     let spec = Spec::parse("rrtp+fixed(rate=10Gbit/s,repair=off)").unwrap();
-    let fast = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
+    let fast = connection(Protocol::read(&spec, 1500).unwrap());
     // The connection may be closed before the client detects that it is open.
     let closed = match far.hostile_as(fast).await {
         Ok(connection) => connection.closed().await,

@@ -5,14 +5,14 @@ use narrows_congestion::CONTROLLERS;
 use narrows_lab::recommendation::AIMS;
 use narrows_report::palette::{DARK, LIGHT};
 use narrows_scenario::links::{DEFAULT, LINKS};
-use narrows_transport::PROTOCOLS;
+use narrows_sim::protocol::named;
 use serde_json::{Value, json};
 
 /// All lists.
 pub fn all() -> Value {
     let summary =
         |controller: &str| CONTROLLERS.find(controller).map_or("", |e| e.descriptor.summary);
-    let protocols = PROTOCOLS.iter().filter(|p| !p.is_printed()).map(|p| {
+    let protocols = named().filter(|p| !p.is_printed()).map(|p| {
         let says = if p.summary.is_empty() { summary(p.controller) } else { p.summary };
         json!({ "name": p.name, "says": says, "family": format!("{:?}", p.family).to_lowercase() })
     });

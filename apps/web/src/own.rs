@@ -10,7 +10,7 @@ use narrows_congestion::{
     Sent, SimulationScope,
 };
 use narrows_sim::Loan;
-use narrows_transport::protocol::{ProtocolEntry, STREAM_PREFIX};
+use narrows_sim::protocol::{ProtocolEntry, STREAM_PREFIX};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};

@@ -53,6 +53,8 @@ pub struct ControllerEntry {
     pub variables: &'static [Variable],
     /// Whether sending is driven by acknowledgements.
     ack_driven: bool,
+    /// Whether its packets are ECN-capable by default.
+    for_ecn: bool,
     /// Within which whole simulations run.
     pub scope: Option<SimulationScope>,
     /// Distinguishes it from another controller of the same name; 0 for one that is part of the program.
@@ -79,6 +81,7 @@ impl ControllerEntry {
             receiver: None,
             variables: &[],
             ack_driven: true,
+            for_ecn: false,
             scope: None,
             version: 0,
         }
@@ -122,6 +125,12 @@ impl ControllerEntry {
         self.ack_driven = false;
         self
     }
+    /// Declares that it is made for ECN: protocols with it are ECN-capable unless `ecn=off`.
+    #[must_use]
+    pub const fn for_ecn(mut self) -> ControllerEntry {
+        self.for_ecn = true;
+        self
+    }
 }
 
 impl Listed for ControllerEntry {
@@ -144,7 +153,9 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
             .with_variables(westwood::VARIABLES),
         ControllerEntry::new(&westwood_plus::DESCRIPTOR, westwood_plus::build)
             .with_variables(westwood_plus::VARIABLES),
-        ControllerEntry::new(&jersey::DESCRIPTOR, jersey::build).with_variables(jersey::VARIABLES),
+        ControllerEntry::new(&jersey::DESCRIPTOR, jersey::build)
+            .with_variables(jersey::VARIABLES)
+            .for_ecn(),
         ControllerEntry::new(&stpd::DESCRIPTOR, stpd::build).with_variables(stpd::VARIABLES),
         ControllerEntry::new(&illinois::DESCRIPTOR, illinois::build)
             .with_variables(illinois::VARIABLES),
@@ -187,6 +198,10 @@ impl ControllerEntry {
     /// determines the rate or measures the losses, or if acknowledgements are ignored.
     pub fn is_ack_driven(&self) -> bool {
         self.ack_driven && self.receiver.is_none()
+    }
+    /// Whether it is made for ECN, so that protocols with it are ECN-capable by default.
+    pub fn is_for_ecn(&self) -> bool {
+        self.for_ecn
     }
     /// Whether it ignores all congestion signals (unresponsive in the sense of RFC 8085 section
     /// 3.1).

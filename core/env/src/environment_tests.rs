@@ -4,7 +4,7 @@ use super::Environment;
 use crate::{
     ACTIONS, EnvError, EnvironmentSettings, OBSERVATIONS, REWARDS, StepLength, Task, Transport,
 };
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 
 fn settings(link: &str) -> EnvironmentSettings {
     EnvironmentSettings {
@@ -147,7 +147,7 @@ fn a_listed_protocol_is_not_disturbed() {
         let mut network = e.task().network(5).unwrap();
         let spec = narrows_base::Spec::parse(name).unwrap();
         network.groups[0].protocol =
-            narrows_transport::Protocol::read(&spec, Preset::Linux, 1000).unwrap();
+            narrows_sim::protocol::FlowProtocol::read(&spec, Preset::Linux, 1000).unwrap();
         let alone = narrows_sim::run(&network, &mut |_| true).unwrap();
         let running = e.running.unwrap();
         assert_eq!(running.simulation.finish().digest, alone.digest, "{name}");

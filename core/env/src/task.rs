@@ -13,8 +13,8 @@ use narrows_link::LinkConfig;
 use narrows_scenario::BottleneckLink;
 use narrows_scenario::families::several;
 use narrows_scenario::link_direction::TraceStart;
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
-use narrows_transport::{Preset, Protocol};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -140,9 +140,9 @@ impl Default for EnvironmentSettings {
 pub struct Task {
     links: LinkDistribution,
     packet: u32,
-    protocol: Protocol,
+    protocol: FlowProtocol,
     opening_rtts: u32,
-    against: Option<(Protocol, usize)>,
+    against: Option<(FlowProtocol, usize)>,
     actions: Vec<&'static Action>,
     observations: Vec<&'static Observation>,
     rewards: Vec<(&'static Reward, f64)>,
@@ -158,7 +158,7 @@ impl Task {
     /// One line that names the setting and the expected value.
     pub fn new(s: &EnvironmentSettings) -> Result<Task, SpecError> {
         let links = LinkDistribution::parse(&s.link, &s.folder).map_err(|e| e.at("link"))?;
-        let read = |spec: &Spec| Protocol::read_simulated(spec, s.preset, s.packet);
+        let read = |spec: &Spec| FlowProtocol::read(spec, s.preset, s.packet);
         let rrtp = s.transport == Transport::Rrtp;
         let own = read(&Spec::named(if rrtp { "rrtp+reno" } else { "reno" }));
         let own = own.map_err(|e| e.at("packet"))?;
@@ -301,7 +301,7 @@ impl Task {
             series: None,
         };
         let host = link.host_delay.filter(|d| *d > Duration::ZERO);
-        let mut group = |name: &str, protocol: &Protocol, flows, late: bool| {
+        let mut group = |name: &str, protocol: &FlowProtocol, flows, late: bool| {
             let flow = |n: u64| {
                 let mut forward = vec![0];
                 if let Some(host) = host {

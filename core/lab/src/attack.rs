@@ -21,7 +21,7 @@ use crate::execute::{RunControl, execute};
 use crate::parallel::parallel;
 use narrows_base::{Duration, RandomKey, SpecError};
 use narrows_scenario::{Plan, Scenario};
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 

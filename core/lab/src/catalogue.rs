@@ -10,8 +10,9 @@ use narrows_recovery::loss_classifier::LOSS_CLASSIFIERS;
 use narrows_scenario::links::LINKS;
 use narrows_scenario::user_links;
 use narrows_sim::SOURCES;
-use narrows_transport::protocol::{Family, PRINTED, ProtocolEntry, STREAM_PARAMS, STREAMS};
-use narrows_transport::{PROTOCOLS, RECOVERIES};
+use narrows_sim::protocol::{
+    Family, PRINTED, ProtocolEntry, RECOVERIES, STREAM_PARAMS, STREAMS, endpoint_params,
+};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -77,7 +78,7 @@ pub fn items(kind: &str) -> Vec<CatalogueEntry> {
                 also: STREAM_PARAMS,
                 ..plain("protocols", &ANY)
             };
-            PROTOCOLS.iter().filter_map(protocol).chain([any]).collect()
+            narrows_sim::protocol::named().filter_map(protocol).chain([any]).collect()
         }
         "controllers" => CONTROLLERS
             .iter()
@@ -134,7 +135,7 @@ fn protocol(p: &ProtocolEntry) -> Option<CatalogueEntry> {
     let name = p.name.into();
     let summary = p.summary;
     let descriptor = p.descriptor().ok()?;
-    let also = p.endpoint_params();
+    let also = endpoint_params(p);
     Some(CatalogueEntry {
         kind: "protocols",
         name,

@@ -10,7 +10,7 @@ use crate::share_beside_cubic;
 use narrows_base::{Duration, Status};
 use narrows_congestion::CONTROLLERS;
 use narrows_scenario::plan::Plan;
-use narrows_transport::{Preset, protocol};
+use narrows_sim::protocol::{self, Preset};
 
 /// The command and the question behind an outcome, for reports.
 #[derive(Clone, Debug)]

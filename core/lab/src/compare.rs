@@ -19,7 +19,7 @@ use narrows_scenario::links;
 use narrows_scenario::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_scenario::timeline::Timeline;
 use narrows_sim::SourceSpec;
-use narrows_transport::{Preset, Protocol};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use std::path::Path;
 
 /// Options of `compare`.
@@ -181,7 +181,7 @@ impl Question {
             egress,
             line: 0,
         };
-        let read = |spec: &Spec| Protocol::read_simulated(spec, self.preset, self.packet);
+        let read = |spec: &Spec| FlowProtocol::read(spec, self.preset, self.packet);
         read(&Spec::named("reno")).map_err(|e| e.at("--packet"))?;
         if self.flows == 0 {
             return Err(SpecError::new("--flows must be at least 1"));

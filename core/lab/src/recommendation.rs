@@ -31,7 +31,7 @@ use crate::interval::Resamples;
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome, Recommendation};
 use aim::{PathValues, completes, fair_share, loss, mean};
 use narrows_base::Status;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use text::{milliseconds, seconds};
 
 /// A relative difference below this is no gain: in value, delay or variation.

@@ -1,12 +1,11 @@
 //! The memory and CPU cost of many idle connections on one socket: `cargo run --release -p narrows-net --example crowd
 //! -- 10000` opens that many over loopback. The client is a process of its own, so that each end's cost is its own.
 
-use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use std::error::Error;
 use std::process::Command;
 use std::thread::sleep;
@@ -18,7 +17,7 @@ const IDLE: Duration = Duration::from_secs(60);
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let count: usize = args.first().map_or(Ok(10_000), |a| a.parse())?;
-    let config = connection(Protocol::read(&Spec::named("rrtp+bbr"), Preset::Rfc, 1500)?);
+    let config = connection(Protocol::with_controller("bbr")?);
     match args.get(1) {
         None => server(count, config),
         Some(address) => client(count, config, address),

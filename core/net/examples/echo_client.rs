@@ -1,10 +1,9 @@
 //! Sends a text to the echo server of `echo_server.rs`, and prints the answer. Arguments: address, key, text.
 
-use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Endpoint, Options};
+use narrows_transport::Protocol;
 use narrows_transport::endpoint::ServerKey;
-use narrows_transport::{Preset, Protocol};
 use std::error::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -17,7 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let key = digits.collect::<Result<Vec<u8>, Box<dyn Error>>>()?;
     let key = <[u8; 32]>::try_from(key).map_err(|_| "a key has 64 digits")?;
 
-    let config = connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500)?);
+    let config = connection(Protocol::rrtp());
     let options = Options::client(new_key()?, config.clone());
     let client = Endpoint::bind("0.0.0.0:0".parse()?, options)?;
     let options = ConnectOptions::new(ServerKey::Is(key), config);

@@ -2,20 +2,20 @@
 //! sends MB megabytes over loopback, encrypted, from memory to memory, and prints the rate and the CPU seconds per
 //! gigabyte of both sides together.
 
-use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use std::error::Error;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let megabytes: usize = args.next().map_or(Ok(1000), |a| a.parse())?;
-    let spec = Spec::parse(&args.next().unwrap_or("rrtp+cubic".into()))?;
+    let protocol: Protocol = args.next().unwrap_or("rrtp+cubic".into()).parse()?;
     let connections: usize = args.next().map_or(Ok(1), |a| a.parse())?;
-    let config = connection(Protocol::read(&spec, Preset::Rfc, 1500)?);
+    let label = protocol.label().to_string();
+    let config = connection(protocol);
     let key = new_key()?;
     let public = *key.public();
     let address = "127.0.0.1:0".parse()?;
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cpu = cpu_seconds() - cpu;
     let gigabytes = total as f64 / 1e9;
     println!(
-        "{spec}: {gigabytes:.3} GB in {seconds:.2} s: {:.2} Gbit/s, {:.2} CPU s/GB",
+        "{label}: {gigabytes:.3} GB in {seconds:.2} s: {:.2} Gbit/s, {:.2} CPU s/GB",
         gigabytes * 8.0 / seconds,
         cpu / gigabytes
     );

@@ -15,10 +15,10 @@
 //!
 //! ```no_run
 //! use narrows_net::{ConnectOptions, Endpoint, Options, block_on, endpoint};
-//! use narrows_transport::{Preset, Protocol, endpoint::{Clients, ServerKey}};
+//! use narrows_transport::{Protocol, endpoint::{Clients, ServerKey}};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let protocol = Protocol::read(&narrows_base::Spec::named("rrtp+bbr"), Preset::Rfc, 1500)?;
+//! let protocol = Protocol::with_controller("bbr")?;
 //! let config = endpoint::connection(protocol);
 //! let identity = endpoint::new_key()?;
 //! let expected = ServerKey::Is(*identity.public());

@@ -9,7 +9,7 @@ use narrows_lab::recommendation::Aim;
 use narrows_lab::{Question, compare};
 use narrows_scenario::{Scenario, scenario_file};
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 
 /// A comparison of protocols on one link.

@@ -10,7 +10,7 @@ use narrows_lab::measure::MEASURES;
 use narrows_lab::sweep::{self, Base, Grid};
 use narrows_scenario::{links, scenario_file};
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::{Path, PathBuf};
 
 /// The varied parameters, their base, and the displayed measure.

@@ -2,8 +2,7 @@
 
 use narrows_base::spec::{nearest, split};
 use narrows_base::{Spec, SpecError};
-use narrows_transport::PROTOCOLS;
-use narrows_transport::protocol::{Family, every};
+use narrows_sim::protocol::{Family, every, named};
 
 /// Families that a list may name, each also as `family:NAME`. `rrtp` alone is the protocol.
 const BARE: &[&str] = &["tcp", "media", "papers", "all"];
@@ -17,7 +16,7 @@ pub fn family(text: &str) -> Option<Vec<&'static str>> {
     let of = |wanted: Family| {
         every().filter(|p| p.family == wanted && !p.is_printed()).map(|p| p.name).collect()
     };
-    let named = PROTOCOLS.iter();
+    let named = named();
     Some(match text.strip_prefix(PREFIX).unwrap_or(text) {
         "all" => named.filter(|p| !p.is_printed()).map(|p| p.name).collect(),
         "papers" => named.filter(|p| !p.paper.is_empty()).map(|p| p.name).collect(),
@@ -57,7 +56,7 @@ pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
     if list.contains(&spec) {
         return Err(SpecError::new(format!("'{spec}' is given twice")));
     }
-    if narrows_transport::protocol::find(&spec.name).is_err()
+    if narrows_sim::protocol::find(&spec.name).is_err()
         && let Some(near) = nearest(&spec.name, BARE)
         && !every().any(|p| nearest(&spec.name, &[p.name]).is_some())
     {
@@ -126,7 +125,7 @@ mod tests {
         let papers = names("papers");
         assert!(papers.contains(&"stpd".to_string()) && papers.contains(&"rrtp".to_string()));
         assert!(!papers.contains(&"cubic".to_string()));
-        assert_eq!(names("all").len(), PROTOCOLS.iter().count());
+        assert_eq!(names("all").len(), named().count());
         assert_eq!(names("vegas(alpha=1,beta=2),tcp")[0], "vegas(alpha=1,beta=2)");
     }
 

@@ -12,8 +12,8 @@ use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_congestion::PathHints;
 use narrows_link::{Impairments, LinkChange, LinkConfig};
+use narrows_sim::protocol::FlowProtocol;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
-use narrows_transport::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 struct Group {
     /// One per variant.
-    protocols: Vec<Protocol>,
+    protocols: Vec<FlowProtocol>,
     forward: Vec<u32>,
     back: Vec<u32>,
     bottleneck: u32,
@@ -185,7 +185,7 @@ impl Plan {
     }
 
     /// The protocol of a group in a variant.
-    pub fn protocol(&self, group: usize, variant: usize) -> &Protocol {
+    pub fn protocol(&self, group: usize, variant: usize) -> &FlowProtocol {
         let p = &self.groups[group].protocols;
         &p[variant.min(p.len() - 1)]
     }
@@ -373,7 +373,7 @@ fn group(
     if flows.start + flows.stagger > MAX_DELAY {
         return Err(SpecError::new(format!("'{}' starts after more than ten years", flows.name)));
     }
-    let read = |spec| Protocol::read_simulated(spec, s.preset, s.packet);
+    let read = |spec| FlowProtocol::read(spec, s.preset, s.packet);
     let protocols = match &flows.speaks {
         GroupProtocol::One(spec) => vec![read(spec)?],
         GroupProtocol::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,

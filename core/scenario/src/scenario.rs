@@ -9,7 +9,7 @@ use narrows_base::{Duration, Spec, SpecError};
 use narrows_congestion::PathHints;
 pub use narrows_link::LinkChange;
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 
 /// A simulation and its repetitions.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
 use narrows_link::{Link, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::calendar::{Calendar, EventKind, SimEvent};
 use narrows_sim::endpoints::{SenderInput, SenderOutput};
-use narrows_transport::{Preset, Protocol};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use std::collections::VecDeque;
 
 fn main() {
@@ -99,7 +99,7 @@ fn served(bencher: Bencher, queue: &str) {
 fn endpoints(bencher: Bencher, name: &str) {
     let spec =
         Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
-    let protocol = Protocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
+    let protocol = FlowProtocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
     let (mut sender, mut receiver) =
         narrows_sim::endpoints::build(&protocol, 0, RandomKey::from_seed(1));
     let mut now = Time::ZERO;

@@ -5,7 +5,7 @@
 
 use narrows_base::{Spec, Time};
 use narrows_sim::FlowResult;
-use narrows_transport::{Preset, Protocol};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -17,7 +17,7 @@ fn main() {
     let protocol = args.get(3).map_or("reno", String::as_str);
     let idle = args.iter().any(|a| a == "idle");
     let protocol = Spec::parse(protocol).expect("a protocol");
-    let protocol = Protocol::read(&protocol, Preset::Ns2, 1000).expect("a listed protocol");
+    let protocol = FlowProtocol::read(&protocol, Preset::Ns2, 1000).expect("a listed protocol");
     let mut spec = narrows_sim::dumbbell(n as u32, mbps, seconds, protocol);
     if idle {
         spec.groups[0].flows.iter_mut().for_each(|f| f.start = Time::NEVER);

@@ -1,15 +1,15 @@
 //! The dumbbell of the reference measurements: N flows between N pairs of hosts over one
 //! bottleneck. Flow i starts at i/N seconds, which scenario files cannot express.
 
+use crate::protocol::FlowProtocol;
 use crate::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
 use narrows_base::{Duration, Rate, Time};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
-use narrows_transport::Protocol;
 use std::sync::Arc;
 
 /// `flows` endless flows over `mbps` Mbit/s and 10 ms with a buffer of one BDP (24 ms) in packets of 1000 bytes; access
 /// links of 1 Gbit/s and 1 ms; seed 1. The first link is the bottleneck, metered; the group is `main`.
-pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: Protocol) -> NetworkSpec {
+pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: FlowProtocol) -> NetworkSpec {
     let room = mbps.saturating_mul(24_000).div_ceil(8_000);
     let gigabit = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
     let gigabit = Arc::new(gigabit);

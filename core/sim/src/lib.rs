@@ -6,6 +6,7 @@
 
 pub mod calendar;
 pub mod endpoints;
+pub mod protocol;
 pub mod result;
 pub mod source;
 pub mod spec;

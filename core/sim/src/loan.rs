@@ -1,11 +1,10 @@
 //! Controllers that are listed for a limited time, such as a class of an interpreter while it is in use.
 
+use crate::protocol::{LENT_STREAMS, PROTOCOLS, ProtocolEntry, TCP_PROTOCOLS};
 use crate::registry::{check_descriptor, check_protocol};
 use narrows_base::SpecError;
 use narrows_base::list::Lent;
 use narrows_congestion::{CONTROLLERS, ControllerEntry};
-use narrows_transport::PROTOCOLS;
-use narrows_transport::protocol::{LENT_STREAMS, ProtocolEntry};
 
 /// Lists a controller under its name until it is dropped, as a protocol over TCP and as `rrtp+NAME`. During that time
 /// every specification, scenario, sweep, connection and kernel agent of this process can use it. Families and listings
@@ -14,7 +13,7 @@ use narrows_transport::protocol::{LENT_STREAMS, ProtocolEntry};
 /// ```
 /// use narrows_congestion::{Controller, ControllerEntry};
 /// use narrows_sim::Loan;
-/// use narrows_transport::protocol::{ProtocolEntry, find};
+/// use narrows_sim::protocol::{ProtocolEntry, find};
 /// # use narrows_base::{Descriptor, Settings, Status};
 /// # static DESCRIPTOR: Descriptor = Descriptor { name: "Mine", summary: "as Reno", source: "-", senses: "-",
 /// #     sets: "-", params: &[], status: Status::NotValidated };
@@ -52,7 +51,13 @@ impl Loan {
         check_descriptor(controller.descriptor)?;
         let lent = CONTROLLERS.lend(controller)?;
         check_protocol(over_tcp)?;
-        let protocols = [PROTOCOLS.lend(over_tcp)?, LENT_STREAMS.lend(over_rrtp)?];
+        if PROTOCOLS.iter().any(|p| p.name == over_tcp.name) {
+            return Err(SpecError::new(format!(
+                "protocol '{}' cannot be lent: Narrows has a protocol of that name",
+                over_tcp.name
+            )));
+        }
+        let protocols = [TCP_PROTOCOLS.lend(over_tcp)?, LENT_STREAMS.lend(over_rrtp)?];
         Ok(Loan { _protocols: protocols, _controller: lent })
     }
 }

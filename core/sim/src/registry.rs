@@ -1,14 +1,13 @@
 //! Parts that a program adds to the lists: controllers, protocols, queues, loss processes, traffic
 //! sources.
 
+use crate::protocol::{self, Family, PROTOCOLS, RECOVERIES, STREAM_PREFIX, TCP_PROTOCOLS};
 use crate::source::{self, SOURCES};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Settings, SpecError};
 use narrows_congestion::{CONTROLLERS, Environment};
 use narrows_link::{LOSSES, QUEUES, loss, queue};
 use narrows_recovery::loss_classifier::LOSS_CLASSIFIERS;
-use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
-use narrows_transport::{PROTOCOLS, RECOVERIES};
 
 /// Names of families of protocols.
 const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
@@ -27,14 +26,14 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 /// #     reno.build(&Settings::defaults(reno.descriptor.params), e)
 /// # }
 /// use narrows_congestion::ControllerEntry as Controller;
-/// use narrows_transport::protocol::ProtocolEntry as Protocol;
+/// use narrows_sim::protocol::ProtocolEntry as Protocol;
 ///
 /// Registry::new()
 ///     .controller(Controller::new(&DESCRIPTOR, build))
 ///     .protocol(Protocol::tcp("mine", "mine", "sack", "my controller over TCP with SACK"))
 ///     .install()?;
-/// assert!(narrows_transport::protocol::find("mine").is_ok());
-/// assert!(narrows_transport::protocol::find("rrtp+mine").is_ok());
+/// assert!(narrows_sim::protocol::find("mine").is_ok());
+/// assert!(narrows_sim::protocol::find("rrtp+mine").is_ok());
 /// # Ok::<(), narrows_base::SpecError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -86,7 +85,13 @@ impl Registry {
     /// consists of parts that do not exist, or the lists have been read already.
     pub fn install(self) -> Result<(), SpecError> {
         CONTROLLERS.check(&self.controllers)?;
-        PROTOCOLS.check(&self.protocols)?;
+        let (over_tcp, over_datagrams): (Vec<_>, Vec<_>) =
+            self.protocols.iter().copied().partition(|p| p.family == Family::Tcp);
+        TCP_PROTOCOLS.check(&over_tcp)?;
+        PROTOCOLS.check(&over_datagrams)?;
+        for p in &self.protocols {
+            check_name(p, over_tcp.iter().chain(&over_datagrams))?;
+        }
         QUEUES.check(&self.queues)?;
         LOSSES.check(&self.losses)?;
         SOURCES.check(&self.sources)?;
@@ -100,11 +105,29 @@ impl Registry {
         for p in &self.protocols {
             check_protocol(p)?;
         }
-        PROTOCOLS.add(self.protocols)?;
+        TCP_PROTOCOLS.add(over_tcp)?;
+        PROTOCOLS.add(over_datagrams)?;
         QUEUES.add(self.queues)?;
         LOSSES.add(self.losses)?;
         SOURCES.add(self.sources)
     }
+}
+
+/// Checks that no protocol of the other list has this name, and that it is added once.
+fn check_name<'a>(
+    p: &protocol::ProtocolEntry,
+    additions: impl Iterator<Item = &'a protocol::ProtocolEntry>,
+) -> Result<(), SpecError> {
+    if protocol::built_in().any(|b| b.name == p.name) {
+        return Err(SpecError::new(format!(
+            "protocol '{}' cannot be registered: Narrows has a protocol of that name",
+            p.name
+        )));
+    }
+    if additions.filter(|a| a.name == p.name).count() > 1 {
+        return Err(SpecError::new(format!("protocol '{}' is registered twice", p.name)));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {

@@ -1,10 +1,10 @@
 //! The specification of a run: links, groups of flows with their routes, changes, and time series.
 
+use crate::protocol::FlowProtocol;
 use crate::source::SourceSpec;
 use narrows_base::{Duration, FieldError, Time};
 use narrows_congestion::PathHints;
 use narrows_link::{LinkChange, LinkConfig};
-use narrows_transport::Protocol;
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub struct GroupSpec {
     /// these names.
     pub name: String,
     /// The protocol of all its flows.
-    pub protocol: Protocol,
+    pub protocol: FlowProtocol,
     /// The traffic of each application.
     pub source: SourceSpec,
     /// The flows. A `web` source makes many transfers of each.

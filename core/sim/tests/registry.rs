@@ -5,9 +5,9 @@ use narrows_base::{
 };
 use narrows_link::queue::{Discipline, QueueObserver, QueuedPacket};
 use narrows_link::{LinkConfig, LinkPacket, LossSpec, QueueConfig, loss, queue};
+use narrows_sim::protocol::{self, FlowProtocol, Preset};
 use narrows_sim::source::{self, Pattern, Source};
 use narrows_sim::{Registry, SourceSpec, dumbbell, run};
-use narrows_transport::{Preset, Protocol, protocol};
 use std::sync::Arc;
 
 const fn descriptor(name: &'static str) -> Descriptor {
@@ -100,7 +100,7 @@ fn registered_parts_are_built_by_name_without_replacing_others() {
         .install()
         .unwrap();
 
-    let read = |name: &str| Protocol::read(&Spec::named(name), Preset::Rfc, 1000).unwrap();
+    let read = |name: &str| FlowProtocol::read(&Spec::named(name), Preset::Rfc, 1000).unwrap();
     let network = |aqm: Option<&str>, loss: &str, source: &str| {
         let mut spec = dumbbell(1, 2, 20, read("mine"));
         let mut config = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(10));

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! narrows_printed::add(narrows_sim::Registry::new()).install()?;
-//! assert!(narrows_transport::protocol::find("tfwc-paper").is_ok());
+//! assert!(narrows_sim::protocol::find("tfwc-paper").is_ok());
 //! # Ok::<(), narrows_base::SpecError>(())
 //! ```
 
@@ -18,8 +18,8 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Param, Status};
 use narrows_congestion::ControllerEntry;
 use narrows_sim::Registry;
-use narrows_transport::PROTOCOLS;
-use narrows_transport::protocol::{PRINTED, ProtocolEntry};
+use narrows_sim::protocol::built_in;
+use narrows_sim::protocol::{PRINTED, ProtocolEntry};
 use std::sync::LazyLock;
 
 /// A protocol as printed: Narrows' form with other defaults.
@@ -137,7 +137,7 @@ impl PrintedForm {
 
     /// Narrows' form of the protocol over the printed controller. The RRTP thesis repairs by NACKs.
     fn protocol(&self) -> Option<ProtocolEntry> {
-        let mut entry = *PROTOCOLS.built_in().iter().find(|p| p.name == self.own)?;
+        let mut entry = *built_in().find(|p| p.name == self.own)?;
         entry.name = self.name();
         entry.summary = self.summary;
         entry.controller = entry.name;

@@ -4,9 +4,9 @@ use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_link::{LinkConfig, LossSpec};
 use narrows_scenario::families::protocols;
+use narrows_sim::protocol::{Family, ProtocolEntry, every};
+use narrows_sim::protocol::{FlowProtocol, Preset, named};
 use narrows_sim::{NetworkSpec, Registry, SourceSpec, dumbbell, run};
-use narrows_transport::protocol::{Family, ProtocolEntry, every};
-use narrows_transport::{PROTOCOLS, Preset, Protocol};
 use std::sync::{Arc, Once};
 
 fn install() {
@@ -16,7 +16,8 @@ fn install() {
 
 fn network(protocol: &str, seconds: u64, loss: &str) -> NetworkSpec {
     let spec = Spec::parse(protocol).unwrap();
-    let mut network = dumbbell(1, 2, seconds, Protocol::read(&spec, Preset::Rfc, 1000).unwrap());
+    let mut network =
+        dumbbell(1, 2, seconds, FlowProtocol::read(&spec, Preset::Rfc, 1000).unwrap());
     for link in &mut network.links[..2] {
         let mut config = LinkConfig::clone(&link.config);
         config.loss = LossSpec::parse_all(loss).unwrap();
@@ -41,7 +42,7 @@ fn a_printed_form_is_our_form_with_these_options() {
         let digest = |name| run(&network(name, 20, "1%"), &mut |_| true).unwrap().digest;
         assert_eq!(digest(printed), digest(own), "{printed}");
     }
-    let printed = PROTOCOLS.iter().filter(|p| p.is_printed());
+    let printed = named().filter(|p| p.is_printed());
     assert_eq!(printed.count(), of.len() + 1, "and rrtp-lasthop-paper");
 }
 
@@ -51,7 +52,7 @@ fn printed_forms_are_in_the_family_of_papers_only() {
     let names = |family| -> Vec<String> {
         protocols(family).unwrap().iter().map(ToString::to_string).collect()
     };
-    for printed in PROTOCOLS.iter().filter(|p| p.is_printed()) {
+    for printed in named().filter(|p| p.is_printed()) {
         assert!(names("papers").contains(&printed.name.to_string()), "{}", printed.name);
         assert!(!printed.paper.is_empty(), "{}", printed.name);
     }

@@ -10,7 +10,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 use narrows_congestion::{Controller, ControllerEntry, Environment};
 use narrows_sim as sim;
-use narrows_transport::protocol::{ProtocolEntry, STREAM_PREFIX};
+use narrows_sim::protocol::{ProtocolEntry, STREAM_PREFIX};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use std::collections::BTreeMap;

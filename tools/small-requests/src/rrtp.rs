@@ -6,7 +6,7 @@ use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Driver, Options};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
+use narrows_transport::Protocol;
 use std::net::SocketAddr;
 
 /// An endpoint: driven by a task of the runtime, as quinn's are, or by a thread of its own.
@@ -16,7 +16,7 @@ pub struct Rrtp<const IS_TASK: bool> {
 }
 
 fn config() -> Result<ConnectionConfig> {
-    Ok(connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500)?))
+    Ok(connection(Protocol::rrtp()))
 }
 
 impl<const IS_TASK: bool> Rrtp<IS_TASK> {

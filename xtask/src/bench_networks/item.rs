@@ -7,7 +7,7 @@ use narrows_scenario::Plan;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 
 /// Bytes of a data packet on the wire.

@@ -64,7 +64,7 @@ fn chosen(
 /// An error for an unknown controller. If the name is that of a protocol, it names the protocol's controller.
 fn hinted(text: &str, e: Error) -> Failure {
     let name = text.split('(').next().unwrap_or_default();
-    match (narrows_congestion::find(name), narrows_transport::protocol::find(name)) {
+    match (narrows_congestion::find(name), narrows_sim::protocol::find(name)) {
         (Err(_), Ok(protocol)) => Failure::Input(format!(
             "kernel: {name} is a protocol with the controller {0}: narrows kernel run {0}",
             protocol.controller

@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use crate::live::{connections, shown_as, stay};
 use crate::relay;
 use crate::terminal::note;
-use crate::transport::PACKET;
 use narrows_base::{Spec, Time};
 use narrows_link::LinkConfig;
 use narrows_live::LivePage;
@@ -18,7 +17,7 @@ use narrows_net::tap::Tap;
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_sim::{NetworkSpec, SourceSpec};
 use narrows_speed::{Amount, between};
-use narrows_transport::{Preset, Protocol};
+use narrows_transport::Protocol;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,8 +95,7 @@ pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<Ne
         note("live: without a simulation beside it: that is for 8 connections and 200 Mbit/s");
         return None;
     }
-    let spec = Spec::parse(&a.protocol).ok()?;
-    let protocol = Protocol::read(&spec, Preset::Rfc, PACKET).ok()?;
+    let protocol = a.protocol.parse::<Protocol>().ok()?;
     let (source, end) = match a.duration {
         Amount::Bytes(n) => (format!("transfer({n}B)"), Time::from_secs_f64(LONGEST_S)),
         Amount::Time(duration) => ("bulk".into(), Time::ZERO + duration),
@@ -106,7 +104,7 @@ pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<Ne
     let (forward, backward) = relay::configs(there, back, SEED);
     // The first direction is that of the data.
     let ways = if a.down { [backward, forward] } else { [forward, backward] };
-    Some(between(protocol, source, usize::from(a.connections), ways, end, SEED))
+    Some(between(protocol.into(), source, usize::from(a.connections), ways, end, SEED))
 }
 
 /// Sets the page's clock to the link's. Flows are observed at the ends, not here.

@@ -5,7 +5,7 @@ mod gentle;
 
 use narrows::Registry;
 use narrows::congestion::ControllerEntry as Controller;
-use narrows::transport::protocol::ProtocolEntry as Protocol;
+use narrows::sim::protocol::ProtocolEntry as Protocol;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,10 +1,9 @@
 //! Recordings of real connections over loopback.
 
-use narrows_base::Spec;
 use narrows_congestion::PathHints;
 use narrows_record::{Recorder, RecordingDescription};
 use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, TrafficKind};
-use narrows_transport::{Preset, Protocol};
+use narrows_transport::Protocol;
 use narrows_wire::Suite;
 use serde_json::Value;
 use std::path::Path;
@@ -68,7 +67,7 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Val
 /// `bytes` bytes from client to server over `connections` connections.
 pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
     Speed {
-        protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
+        protocol: Protocol::rrtp(),
         hints: PathHints::default(),
         reconfigurations: Vec::new(),
         rate_limit: None,

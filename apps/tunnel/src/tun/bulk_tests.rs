@@ -8,12 +8,13 @@ use narrows_base::{Duration, Machine as _, Packet, RandomKey, Spec, Time};
 use narrows_net::endpoint::connection;
 use narrows_net::ip_packet::{IpPacket, build};
 use narrows_sim::endpoints::{SenderInput, SenderOutput, SimulatedReceiver, SimulatedSender};
+use narrows_sim::protocol::{FlowProtocol, Preset};
+use narrows_transport::Protocol;
 use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
     Clients, ConnectRequest, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
     ServerKey,
 };
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ fn end(n: u8, clients: Clients) -> Endpoint {
 }
 
 fn configured() -> ConnectionConfig {
-    let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::rrtp();
     ConnectionConfig { max_message: (HEAD + MAX_MTU) as u16, ..connection(protocol) }
 }
 
@@ -113,7 +114,7 @@ fn run(path: Path, seconds: u64) -> Got {
     };
     let handle = ends[0].connect(begin, connect).unwrap();
     let mut far: Option<Handle> = None;
-    let cubic = Protocol::read(&Spec::named("cubic"), Preset::Rfc, PACKET as u32).unwrap();
+    let cubic = FlowProtocol::read(&Spec::named("cubic"), Preset::Rfc, PACKET as u32).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
         narrows_sim::endpoints::build(&cubic, 0, RandomKey::from_seed(1));
     let mut hand_over: Option<HandOver> = None;

@@ -4,7 +4,7 @@ use super::obtain::entry;
 use super::text::{milliseconds, percent};
 use crate::outcome::{ProtocolOutcome, SeedValues};
 use narrows_base::SpecError;
-use narrows_transport::protocol::Family;
+use narrows_sim::protocol::Family;
 
 /// The use of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

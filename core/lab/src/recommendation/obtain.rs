@@ -3,8 +3,8 @@
 use crate::buffers;
 use narrows_base::{Settings, Spec};
 use narrows_congestion::{Dialect, Environment};
-use narrows_transport::protocol::{self, Family, ProtocolEntry, STREAM_PREFIX};
-use narrows_transport::{Preset, Protocol};
+use narrows_recovery::protocol::{PACKET_BYTES, Protocol};
+use narrows_sim::protocol::{self, Family, Preset, ProtocolEntry, STREAM_PREFIX};
 
 /// Where a protocol with its parameters is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl Obtain {
         let stream = |name: String| {
             let spec = Spec { name, args: spec.args.clone() };
             let over_sockets = spec.args.iter().all(|a| a.1 != "nack");
-            let read = Protocol::read(&spec, Preset::Rfc, 1500);
+            let read = Protocol::read(&spec, PACKET_BYTES);
             (over_sockets && read.is_ok()).then(|| spec.to_string())
         };
         let no_sockets = || Obtain::Nowhere("these parameters are simulated only".into());
@@ -131,7 +131,7 @@ fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String
     let mut own = Spec::named(controller.descriptor.name);
     let mut settings = Vec::new();
     let mut recovery = entry.recovery;
-    let mut is_marked = entry.turns_on.contains(&"ecn");
+    let mut is_marked = controller.is_for_ecn() || entry.turns_on.contains(&"ecn");
     for (key, value) in &spec.args {
         match key.as_deref() {
             Some("recovery") => recovery = if value == "default" { recovery } else { value },
@@ -187,7 +187,7 @@ fn setting(key: &str, value: &str) -> Result<Option<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_transport::PROTOCOLS;
+    use narrows_sim::protocol::named;
 
     fn sentence(label: &str) -> String {
         Obtain::of(label, Preset::Linux).sentence(label)
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn linux_names_belong_to_protocols_of_the_list() {
-        for entry in PROTOCOLS.iter().filter(|entry| entry.linux.is_some()) {
+        for entry in named().filter(|entry| entry.linux.is_some()) {
             assert_eq!(entry.family, Family::Tcp, "{}", entry.name);
         }
         assert_eq!(Obtain::of("westwood+", Preset::Linux), Obtain::Linux("westwood", vec![]));
@@ -244,11 +244,11 @@ mod tests {
     /// The commands accept the names that sentences contain.
     #[test]
     fn every_name_that_a_sentence_gives_exists() {
-        for p in PROTOCOLS.iter() {
+        for p in named() {
             match Obtain::of(p.name, Preset::Linux) {
                 Obtain::Stream(name) | Obtain::Messages(name) => {
                     let spec = Spec::parse(&name).unwrap();
-                    assert!(Protocol::read(&spec, Preset::Rfc, 1000).is_ok(), "{name}");
+                    assert!(Protocol::read(&spec, PACKET_BYTES).is_ok(), "{name}");
                 }
                 Obtain::Kernel(name, _) => {
                     let spec = Spec::parse(&name).unwrap();

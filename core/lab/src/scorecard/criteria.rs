@@ -8,7 +8,7 @@ use narrows_scenario::Scenario;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 
 /// Sections of the RFC that are measured.

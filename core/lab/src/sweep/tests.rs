@@ -303,7 +303,7 @@ fn the_scenarios_at_hand_can_be_swept() {
 #[test]
 fn keys_follow_the_version_of_a_lent_controller() {
     use narrows_congestion::{ControllerEntry, find};
-    use narrows_transport::protocol::ProtocolEntry;
+    use narrows_sim::protocol::ProtocolEntry;
     let reno = find("reno").unwrap();
     let named = narrows_base::Descriptor { name: "Versioned", ..*reno.descriptor };
     let descriptor: &'static narrows_base::Descriptor = Box::leak(Box::new(named));

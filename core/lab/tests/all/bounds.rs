@@ -6,7 +6,7 @@ use narrows_lab::measure::{FlowInputs, GroupInputs, MEASURES};
 use narrows_lab::response::Response;
 use narrows_scenario::{Plan, scenario_file};
 use narrows_sim::RunResult;
-use narrows_transport::protocol;
+use narrows_sim::protocol;
 use std::path::Path;
 
 fn run(text: &str, seed: u64) -> (Plan, RunResult) {
@@ -65,7 +65,7 @@ fn a_constant_rate_is_the_limit_itself() {
 fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
     let mut random_key = RandomKey::from_seed(13).named("bounds").stream();
     let mut draw = |of: &[&'static str]| of[(random_key.unit() * of.len() as f64) as usize];
-    for entry in protocol::PROTOCOLS.iter() {
+    for entry in protocol::named() {
         for seed in 1..=3 {
             let text = format!(
                 "duration = \"{}\"\nwarmup = \"{}\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"{}\"\n\

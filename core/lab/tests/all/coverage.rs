@@ -10,7 +10,7 @@ use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_scenario::Plan;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

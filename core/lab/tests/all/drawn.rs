@@ -7,7 +7,7 @@ use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question};
 use narrows_scenario::{Plan, Scenario, scenario_file};
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

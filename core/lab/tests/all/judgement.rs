@@ -7,7 +7,7 @@ use narrows_lab::execute::{RunControl, execute};
 use narrows_lab::outcome::Recommendation;
 use narrows_lab::recommendation::{AIMS, Aim, Obtain};
 use narrows_scenario::Plan;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

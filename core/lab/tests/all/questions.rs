@@ -2,7 +2,7 @@
 
 use narrows_lab::{Question, collect};
 use narrows_scenario::scenario_file;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::path::Path;
 
 #[test]

@@ -61,11 +61,11 @@ use tokio::runtime::Handle;
 ///
 /// ```no_run
 /// use narrows_net::{Endpoint, Options, endpoint};
-/// use narrows_transport::{Preset, Protocol, endpoint::Clients};
+/// use narrows_transport::{Protocol, endpoint::Clients};
 ///
 /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-/// let protocol = Protocol::read(&narrows_base::Spec::named("rrtp"), Preset::Rfc, 1500)?;
-/// let options = Options::server(endpoint::new_key()?, Clients::Any, endpoint::connection(protocol));
+/// let connection = endpoint::connection(Protocol::rrtp());
+/// let options = Options::server(endpoint::new_key()?, Clients::Any, connection);
 /// let server = Endpoint::bind("[::]:4433".parse()?, options)?;
 /// loop {
 ///     let connection = server.accept().await?;

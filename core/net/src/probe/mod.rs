@@ -19,8 +19,8 @@ use crate::Error;
 use crate::endpoint::connection;
 use narrows_base::{Spec, SpecError};
 use narrows_probe::frames::BadFrame;
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::ApplicationProtocols;
 use std::fmt;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl From<BadFrame> for ProbeError {
 
 /// The protocol of a probe's connection.
 fn protocol() -> Result<Protocol, SpecError> {
-    Protocol::read(&Spec::parse(CONTROLLER)?, Preset::Rfc, 1500)
+    Protocol::read(&Spec::parse(CONTROLLER)?, 1500)
 }
 
 /// Extends a server's configuration so that it also answers probes. Connections of other applications must not send

@@ -6,9 +6,9 @@ use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{
     ConnectOptions, Connection, Endpoint, Error, Options, Relay, block_on, block_on_for,
 };
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn local() -> SocketAddr {
 
 fn config() -> ConnectionConfig {
     let spec = Spec::named("rrtp+cubic");
-    connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap())
+    connection(Protocol::read(&spec, 1500).unwrap())
 }
 
 fn server() -> (Endpoint, [u8; 32]) {

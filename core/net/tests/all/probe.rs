@@ -1,7 +1,7 @@
 //! Probes over loopback, through the relay. `narrows-probe` tests the estimates in simulation; here only results that a
 //! busy machine cannot spoil.
 
-use narrows_base::{Duration, Rate, Spec};
+use narrows_base::{Duration, Rate};
 use narrows_link::{LinkConfig, LossSpec};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::probe::{self, ProbeError, ProbeGate, ProbeOptions};
@@ -14,9 +14,9 @@ use narrows_net::{
 use narrows_probe::ecn::EcnVerdict;
 use narrows_probe::frames::{ProbeFrame, TrainFrame};
 use narrows_probe::{FULL_BYTES, StopAt};
+use narrows_transport::Protocol;
 use narrows_transport::connection::{Closed, ConnectionConfig, Stats, Transmit};
 use narrows_transport::endpoint::{Clients, Handle, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ fn local() -> SocketAddr {
 }
 
 fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::rrtp())
 }
 
 /// Counts datagrams by their length.

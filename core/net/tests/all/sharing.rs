@@ -1,12 +1,12 @@
 //! A server's places over real sockets: floods, refusals, and a controller that panics.
 
-use narrows_base::{Duration, Spec};
+use narrows_base::Duration;
 use narrows_congestion::{Ack, Controller, SendLimits, Sent};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options, block_on_for};
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use std::future::Future;
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ fn local() -> SocketAddr {
 }
 
 fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::with_controller("cubic").unwrap())
 }
 
 fn client() -> Endpoint {
@@ -119,9 +119,9 @@ fn panicking_controller_ends_only_its_connection() {
     let (_server, address, to) = echo();
     let endpoint = client();
     let good = wait(endpoint.connect(address, to.clone())).unwrap();
-    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let like = Protocol::with_controller("cubic").unwrap();
     let make = |_: &_| -> Box<dyn Controller> { Box::new(Faulty(0)) };
-    let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None).unwrap();
+    let protocol = Protocol::custom("mine(version=2)", like.config().clone(), make, None).unwrap();
     let mut faulty = to;
     faulty.connection = ConnectionConfig { protocol, ..config() };
     let bad = wait(endpoint.connect(address, faulty)).unwrap();

@@ -1,14 +1,14 @@
 //! Endpoints that a task of the application's tokio runtime drives.
 
-use narrows_base::{Duration, Spec, Time};
+use narrows_base::{Duration, Time};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{
     ApplicationProtocols, ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error, Options,
     Token, TokenStore,
 };
+use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_transport::{Preset, Protocol};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ async fn soon<F: Future>(future: F) -> F::Output {
 }
 
 fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap())
+    connection(Protocol::rrtp())
 }
 
 fn bind(options: Options) -> Result<Endpoint, Error> {

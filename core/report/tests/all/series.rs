@@ -8,8 +8,7 @@ use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question, catalogue};
 use narrows_report::variables;
 use narrows_scenario::Plan;
-use narrows_transport::PROTOCOLS;
-use narrows_transport::protocol::STREAMS;
+use narrows_sim::protocol::every;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 /// Every protocol, two flows each, beside another and through a
 /// queue that keeps an average of its own.
 fn all_protocols() -> Outcome {
-    let names: Vec<&str> = PROTOCOLS.iter().chain(STREAMS.iter()).map(|p| p.name).collect();
+    let names: Vec<&str> = every().map(|p| p.name).collect();
     let question = Question {
         link: "2Mbit/s,30ms,loss=1%,aqm=red".into(),
         protocols: names.join(","),

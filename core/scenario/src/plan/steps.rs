@@ -8,7 +8,7 @@ use super::{Plan, time, way};
 use crate::scenario::Flows;
 use narrows_base::{RandomKey, Time};
 use narrows_link::LinkChange;
-use narrows_transport::{Protocol, protocol};
+use narrows_sim::protocol::{self, FlowProtocol};
 
 /// A relative change of the share below this is no step.
 const MIN_CHANGE: f64 = 0.05;
@@ -110,7 +110,7 @@ impl Plan {
 }
 
 /// The rate in bit/s of a protocol that ignores the network; `None` for others.
-fn constant_rate(protocol: &Protocol) -> Option<f64> {
+fn constant_rate(protocol: &FlowProtocol) -> Option<f64> {
     let name = protocol.label().split('(').next()?;
     let entry = protocol::find(name).ok()?;
     let descriptor = narrows_congestion::find(entry.controller).ok()?.descriptor;

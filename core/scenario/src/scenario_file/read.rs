@@ -20,7 +20,7 @@ use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_congestion::PathHints;
 use narrows_link::QueueLimit;
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

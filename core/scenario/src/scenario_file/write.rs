@@ -5,7 +5,7 @@ use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use crate::timeline::HINT_KEYS;
 use crate::values::time_text;
 use narrows_base::Duration;
-use narrows_transport::Preset;
+use narrows_sim::protocol::Preset;
 use std::fmt::Write as _;
 
 fn preset_name(preset: Preset) -> &'static str {

@@ -2,11 +2,10 @@
 
 use super::{datagram, multicast, tcp};
 use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
+use crate::protocol::FlowProtocol;
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
 use narrows_recovery::packet_sender::Counters;
-use narrows_transport::Protocol;
-use narrows_transport::protocol::EndConfig;
 
 /// A sender of any kind. TCP's is stored inline, because it is the most common kind.
 #[derive(Debug)]
@@ -203,19 +202,20 @@ impl SimulatedReceiver {
 
 /// Builds a sender and a receiver for flow number `flow`; `random_key` is the flow's key.
 pub fn build(
-    protocol: &Protocol,
+    protocol: &FlowProtocol,
     flow: u32,
     random_key: RandomKey,
 ) -> (SimulatedSender, SimulatedReceiver) {
     let (data, acks) = (random_key.named("data").bits(), random_key.named("acks").bits());
     let environment = protocol.environment(protocol.packet_bytes(), random_key, protocol.hints());
     let controller = protocol.controller(&environment);
-    match protocol.endpoint_config() {
-        EndConfig::Tcp(c) => (
-            SimulatedSender::Tcp(tcp::TcpSender::new(c, controller, flow, data)),
-            SimulatedReceiver::Tcp(tcp::TcpReceiver::new(c, flow, acks)),
+    match protocol {
+        FlowProtocol::Tcp(p) => (
+            SimulatedSender::Tcp(tcp::TcpSender::new(p.config(), controller, flow, data)),
+            SimulatedReceiver::Tcp(tcp::TcpReceiver::new(p.config(), flow, acks)),
         ),
-        EndConfig::Datagram(c) => {
+        FlowProtocol::Datagram(p) => {
+            let c = p.config();
             let receiver_side = protocol.receiver_side(&environment);
             let sender = datagram::DatagramSender::new(c, controller, flow, data);
             let receiver = datagram::DatagramReceiver::new(c, receiver_side, flow, acks);

@@ -2,10 +2,10 @@
 
 use super::run;
 use crate::dumbbell;
+use crate::protocol::{DatagramConfig, FlowProtocol, Preset, Protocol, TcpConfig};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_congestion::{Ack, Controller, SendLimits};
-use narrows_transport::{DatagramConfig, Preset, Protocol, TcpConfig};
 use std::sync::Arc;
 
 /// A controller without limits.
@@ -35,25 +35,25 @@ impl Controller for Impatient {
     }
 }
 
-fn with(flows: u32, protocol: Protocol) -> NetworkSpec {
+fn with(flows: u32, protocol: FlowProtocol) -> NetworkSpec {
     dumbbell(flows, 100, 1, protocol)
 }
-fn read(text: &str) -> Protocol {
-    Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
+fn read(text: &str) -> FlowProtocol {
+    FlowProtocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
 }
 
 /// An infinite window, which the documentation allows, fills a link as any other.
 #[test]
 fn an_infinite_window_is_no_limit_and_ends() {
     let tcp = TcpConfig::preset(Preset::Rfc);
-    let media = DatagramConfig::preset(Preset::Rfc);
+    let media = DatagramConfig::default();
     let stream = DatagramConfig { reliable: true, ..media.clone() };
     // The packet sender's limiter permits twice the bytes that arrived, per part of a second. Without pacing they leave
     // as one burst, and the queue of 30 packets drops most of it.
     for (protocol, fills) in [
-        (Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap(), 0.9),
-        (Protocol::custom_media("u", media, |_| Box::new(Unlimited), None).unwrap(), 0.8),
-        (Protocol::custom_media("u", stream, |_| Box::new(Unlimited), None).unwrap(), 0.8),
+        (FlowProtocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap(), 0.9),
+        (Protocol::custom("u", media, |_| Box::new(Unlimited), None).unwrap().into(), 0.8),
+        (Protocol::custom("u", stream, |_| Box::new(Unlimited), None).unwrap().into(), 0.8),
     ] {
         // Access links of 1 Gbit/s carry them; the queue of 10 Mbit/s drops most.
         let spec =
@@ -69,7 +69,7 @@ fn an_infinite_window_is_no_limit_and_ends() {
 #[test]
 fn packets_under_way_are_bounded() {
     let tcp = TcpConfig::preset(Preset::Rfc);
-    let spec = with(8, Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap());
+    let spec = with(8, FlowProtocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap());
     let stopped = run(&spec, &mut |_| true).err().unwrap();
     assert!(matches!(stopped, SimError::TooManyPackets { .. }), "{stopped}");
     // Every link of a long route doubles the packet.
@@ -89,7 +89,8 @@ fn packets_under_way_are_bounded() {
 #[test]
 fn a_controller_that_is_always_due_is_named() {
     let tcp = TcpConfig::preset(Preset::Rfc);
-    let spec = with(1, Protocol::custom("i", tcp, |_| Box::new(Impatient(Time::NEVER))).unwrap());
+    let spec =
+        with(1, FlowProtocol::custom("i", tcp, |_| Box::new(Impatient(Time::NEVER))).unwrap());
     let stopped = run(&spec, &mut |_| true).err().unwrap();
     assert!(matches!(stopped, SimError::TimeStandsStill { .. }), "{stopped}");
 }

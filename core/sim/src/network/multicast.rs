@@ -75,7 +75,7 @@ impl Network {
                     self.applications[flow].start = Time::NEVER;
                 }
             }
-            let config = protocol.datagram();
+            let Some(config) = protocol.datagram() else { continue };
             let payload = config.payload();
             let packet = f64::from(config.packet_bytes.max(1)) / f64::from(payload.max(1));
             let rate = session.rates.iter().sum::<f64>() * packet * SPACING;

@@ -1,12 +1,13 @@
+use crate::protocol::{FlowProtocol, Preset};
 use crate::{PacketEventKind, Simulation, dumbbell, run};
 use narrows_base::{Spec, Time};
-use narrows_transport::{Preset, Protocol};
 
 /// Logged packets equal the counts of the result, and logging does not change the run.
 #[test]
 fn logged_packets_are_those_that_the_result_counts() {
     for name in ["cubic", "rrtp"] {
-        let protocol = Protocol::read(&Spec::parse(name).unwrap(), Preset::Linux, 1000).unwrap();
+        let protocol =
+            FlowProtocol::read(&Spec::parse(name).unwrap(), Preset::Linux, 1000).unwrap();
         let network = dumbbell(3, 10, 2, protocol);
         let mut simulation = Simulation::new(&network).unwrap();
         simulation.log_packets(2);

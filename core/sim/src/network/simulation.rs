@@ -16,9 +16,9 @@ use std::borrow::Cow;
 /// ```
 /// use narrows_base::{Spec, Time};
 /// use narrows_sim::{Simulation, dumbbell, run};
-/// use narrows_transport::{Preset, Protocol};
+/// use narrows_sim::protocol::{FlowProtocol, Preset};
 ///
-/// let protocol = Protocol::read(&Spec::parse("cubic")?, Preset::Linux, 1000)?;
+/// let protocol = FlowProtocol::read(&Spec::parse("cubic")?, Preset::Linux, 1000)?;
 /// let network = dumbbell(1, 10, 2, protocol);
 /// let mut simulation = Simulation::new(&network)?;
 /// simulation.advance(Time::from_secs_f64(1.0), &mut |_| true)?;

@@ -1,17 +1,17 @@
 //! A run in steps equals the same run at once.
 
 use super::Simulation;
+use crate::protocol::{DatagramConfig, FlowProtocol, Preset, Protocol, TcpConfig};
 use crate::spec::{NetworkSpec, SeriesSpec, SimError};
 use crate::{SourceSpec, dumbbell, run};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_congestion::{Ack, Controller, SendLimits};
 use narrows_link::{LinkChange, LossSpec};
-use narrows_transport::{DatagramConfig, Preset, Protocol, TcpConfig};
 use std::any::Any;
 use std::sync::Arc;
 
-fn read(text: &str) -> Protocol {
-    Protocol::read(&Spec::parse(text).unwrap(), Preset::Linux, 1000).unwrap()
+fn read(text: &str) -> FlowProtocol {
+    FlowProtocol::read(&Spec::parse(text).unwrap(), Preset::Linux, 1000).unwrap()
 }
 
 /// Losses, jitter, queue management, changes and series: all parts with random draws or times of their own.
@@ -79,11 +79,11 @@ impl Controller for Window {
 #[test]
 fn a_changed_window_is_sent_at_once() {
     let make = |_: &narrows_congestion::Environment| Box::new(Window(2.0)) as Box<dyn Controller>;
-    let stream = DatagramConfig { reliable: true, ..DatagramConfig::preset(Preset::Rfc) };
+    let stream = DatagramConfig { reliable: true, ..DatagramConfig::default() };
     // The packet sender's limiter bounds the packets that leave at once.
     for (protocol, at_once) in [
-        (Protocol::custom("w", TcpConfig::preset(Preset::Rfc), make).unwrap(), 12),
-        (Protocol::custom_media("w", stream, make, None).unwrap(), 3),
+        (FlowProtocol::custom("w", TcpConfig::preset(Preset::Rfc), make).unwrap(), 12),
+        (Protocol::custom("w", stream, make, None).unwrap().into(), 3),
     ] {
         let spec = dumbbell(1, 10, 2, protocol);
         let mut simulation = Simulation::new(&spec).unwrap();

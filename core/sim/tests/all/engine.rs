@@ -2,14 +2,14 @@
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkChange, LinkConfig, LossSpec, QueueConfig, QueueLimit};
+use narrows_sim::protocol::{Family, every};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
 };
-use narrows_transport::protocol::{Family, every};
-use narrows_transport::{Preset, Protocol};
 
-fn protocol(text: &str) -> Protocol {
-    Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
+fn protocol(text: &str) -> FlowProtocol {
+    FlowProtocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
 }
 fn link(name: &str, mbps: f64, ms: u64, room: u64, loss: &str) -> LinkSpec {
     let rate = Rate::from_bps_f64(mbps * 1e6);

@@ -3,9 +3,9 @@
 use narrows_base::{Descriptor, Settings, Spec, Status, Time};
 use narrows_congestion::{Controller, ControllerEntry, Environment, SimulationScope};
 use narrows_link::LinkConfig;
+use narrows_sim::protocol::ProtocolEntry;
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, Loan, NetworkSpec, SourceSpec, run};
-use narrows_transport::protocol::ProtocolEntry;
-use narrows_transport::{Preset, Protocol};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 static ENTERED: AtomicUsize = AtomicUsize::new(0);
@@ -53,7 +53,7 @@ fn network(protocol: &str) -> NetworkSpec {
     let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
     let group = |name: &str| GroupSpec {
         name: name.into(),
-        protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
+        protocol: FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
         source: SourceSpec::read(&Spec::named("bulk")).unwrap(),
         flows: vec![flow.clone()],
     };
@@ -117,5 +117,5 @@ fn lent_controller_acts_like_a_listed_one_within_scope() {
     let second = Loan::new(controller, tcp, stream).unwrap_err().to_string();
     assert!(second.contains("in use"), "{second}");
     drop(loan);
-    assert!(Protocol::read(&Spec::named(name), Preset::Rfc, 1000).is_err());
+    assert!(FlowProtocol::read(&Spec::named(name), Preset::Rfc, 1000).is_err());
 }

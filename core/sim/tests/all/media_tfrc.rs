@@ -3,8 +3,8 @@
 use crate::two_links::{group, link, network};
 use narrows_base::{Duration, Spec, Time};
 use narrows_link::QueueLimit;
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{RunResult, SeriesSpec, SourceSpec, run};
-use narrows_transport::{Preset, Protocol};
 
 /// One flow over a link of that rate and delay each way; measured from `from` s.
 struct Alone<'a> {
@@ -41,7 +41,7 @@ impl Alone<'_> {
         };
         let mut group = group("media", self.protocol, 1000, [0.0]);
         let protocol = Spec::parse(self.protocol).unwrap();
-        group.protocol = Protocol::read(&protocol, self.preset, 1000).unwrap();
+        group.protocol = FlowProtocol::read(&protocol, self.preset, 1000).unwrap();
         group.source = SourceSpec::read(&Spec::parse(self.source).unwrap()).unwrap();
         let links = [link(self.room, self.loss), link(1000, "none")];
         let mut spec = network(links, vec![group], (self.from, self.seconds), self.seed);

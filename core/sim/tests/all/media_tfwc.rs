@@ -3,10 +3,10 @@
 
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SeriesTable, SourceSpec, run,
 };
-use narrows_transport::{Preset, Protocol};
 
 fn link(name: &str, mbps: f64, delay: Duration, room: u64, loss: &str) -> LinkSpec {
     let mut config = LinkConfig::plain(Rate::from_bps_f64(mbps * 1e6), delay);
@@ -21,7 +21,7 @@ fn group(name: &str, protocol: &str, flows: Vec<FlowSpec>) -> GroupSpec {
     let spec = Spec::parse(protocol).unwrap();
     GroupSpec {
         name: name.into(),
-        protocol: Protocol::read(&spec, Preset::Ns2, 1000).unwrap(),
+        protocol: FlowProtocol::read(&spec, Preset::Ns2, 1000).unwrap(),
         source: SourceSpec::bulk(),
         flows,
     }

@@ -2,10 +2,10 @@
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SimError, SourceSpec, run,
 };
-use narrows_transport::{Preset, Protocol};
 
 fn link(name: &str, kbps: u64, packets: u64) -> LinkSpec {
     let mut config = LinkConfig::plain(Rate::from_bps(kbps * 1000), Duration::from_millis(15));
@@ -16,7 +16,7 @@ fn group(name: &str, protocol: &str, forward: &[u32]) -> GroupSpec {
     let source = "multicast(count=4,rate=200kbit/s)";
     GroupSpec {
         name: name.into(),
-        protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
+        protocol: FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
         source: SourceSpec::read(&Spec::parse(source).unwrap()).unwrap(),
         flows: vec![FlowSpec {
             start: Time::ZERO,

@@ -4,9 +4,9 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Spec, Time};
 use narrows_link::{LinkChange, LinkConfig, LossSpec, PolicerConfig, QueueConfig, QueueLimit};
+use narrows_sim::protocol::{self, endpoint_params, named};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{ClassifierCounts, FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
-use narrows_transport::protocol::{self, PROTOCOLS};
-use narrows_transport::{Preset, Protocol};
 use std::collections::BTreeMap;
 
 const PRESETS: [(&str, Preset); 3] =
@@ -79,7 +79,7 @@ const PATHS: [Path; 19] = [
 /// The outcome of a run: a digest of all arrivals, and the receiver's classification of losses.
 type Trace = (u64, ClassifierCounts);
 
-fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
+fn digest(path: &Path, protocol: &FlowProtocol, preset: Preset) -> Trace {
     let link = |name: &str, bps, loss, metered, jitter| {
         let mut config =
             LinkConfig::plain(Rate::from_bps(bps), Duration::from_millis(path.delay_ms));
@@ -102,7 +102,7 @@ fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
     };
     let mut groups = vec![group("main", protocol.clone(), path.source)];
     groups.extend(path.rival.map(|rival| {
-        let rival = Protocol::read(&Spec::parse(rival).unwrap(), preset, 1000).unwrap();
+        let rival = FlowProtocol::read(&Spec::parse(rival).unwrap(), preset, 1000).unwrap();
         group("rival", rival, "bulk")
     }));
     let spec = NetworkSpec {
@@ -128,10 +128,10 @@ fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
     (result.digest, result.groups[0].flows[0].classifier_counts.unwrap_or_default())
 }
 
-fn read(name: &str, arguments: &[String], preset: Preset) -> Result<Protocol, String> {
+fn read(name: &str, arguments: &[String], preset: Preset) -> Result<FlowProtocol, String> {
     let text =
         if arguments.is_empty() { name.into() } else { format!("{name}({})", arguments.join(",")) };
-    Protocol::read_simulated(&Spec::parse(&text).unwrap(), preset, 1000).map_err(|e| e.to_string())
+    FlowProtocol::read(&Spec::parse(&text).unwrap(), preset, 1000).map_err(|e| e.to_string())
 }
 
 /// Outcomes of the protocols to compare with, by their specification, per path.
@@ -253,7 +253,7 @@ fn fault(name: &str, param: &Param, preset: Preset, baselines: &mut Baselines) -
 fn walk(preset: (&str, Preset)) -> Vec<String> {
     let mut baselines = Baselines::new();
     let mut faults = Vec::new();
-    for entry in PROTOCOLS.iter() {
+    for entry in named() {
         let controller = narrows_congestion::find(entry.controller).unwrap();
         for param in controller.descriptor.params {
             faults.extend(fault(entry.name, param, preset.1, &mut baselines));
@@ -266,8 +266,8 @@ fn walk_endpoints(preset: (&str, Preset)) -> Vec<String> {
     let mut baselines = Baselines::new();
     let mut faults = Vec::new();
     let streams = ["rrtp+cubic", "rrtp+reno", "rrtp+bbr"].map(|name| protocol::find(name).unwrap());
-    for entry in PROTOCOLS.iter().chain(streams) {
-        for param in entry.endpoint_params() {
+    for entry in named().chain(streams) {
+        for param in endpoint_params(entry) {
             faults.extend(fault(entry.name, param, preset.1, &mut baselines));
         }
     }

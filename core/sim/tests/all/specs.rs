@@ -6,11 +6,11 @@ use narrows_link::{
     QueueConfig, QueueLimit, Trace,
 };
 use narrows_recovery::rtt::{RtoConfig, RtoMethod};
+use narrows_sim::protocol::{
+    DatagramConfig, FlowProtocol, OpeningExchange, Preset, Protocol, RecoveryKind, TcpConfig,
+};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
-};
-use narrows_transport::{
-    DatagramConfig, OpeningExchange, Preset, Protocol, RecoveryKind, TcpConfig,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -21,8 +21,8 @@ fn seconds(s: f64) -> Time {
     Time::from_secs_f64(s)
 }
 
-fn read(text: &str) -> Protocol {
-    Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
+fn read(text: &str) -> FlowProtocol {
+    FlowProtocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
 }
 
 fn plain() -> LinkConfig {
@@ -33,7 +33,7 @@ fn link(name: &str, config: LinkConfig) -> LinkSpec {
     LinkSpec { name: name.into(), config: Arc::new(config), metered: true }
 }
 
-fn group(name: &str, protocol: Protocol) -> GroupSpec {
+fn group(name: &str, protocol: FlowProtocol) -> GroupSpec {
     let start = Time::ZERO;
     let stop = Time::NEVER;
     let flow = FlowSpec { start, stop, forward: vec![0], back: vec![1] };
@@ -74,18 +74,18 @@ fn series(spec: &mut NetworkSpec) -> &mut SeriesSpec {
 fn impaired(change: impl FnOnce(&mut Impairments)) -> NetworkSpec {
     bad(|s| change(&mut first(s).impairments))
 }
-fn speaking(protocol: Protocol) -> NetworkSpec {
+fn speaking(protocol: FlowProtocol) -> NetworkSpec {
     bad(|s| s.groups[0].protocol = protocol)
 }
 fn tcp(change: impl FnOnce(&mut TcpConfig)) -> NetworkSpec {
     let mut config = TcpConfig::preset(Preset::Rfc);
     change(&mut config);
-    speaking(Protocol::custom("mine", config, |e| read("reno").controller(e)).unwrap())
+    speaking(FlowProtocol::custom("mine", config, |e| read("reno").controller(e)).unwrap())
 }
 fn media(change: impl FnOnce(&mut DatagramConfig)) -> NetworkSpec {
-    let mut config = DatagramConfig { reliable: true, ..DatagramConfig::preset(Preset::Rfc) };
+    let mut config = DatagramConfig { reliable: true, ..DatagramConfig::default() };
     change(&mut config);
-    speaking(Protocol::custom_media("mine", config, |e| read("reno").controller(e), None).unwrap())
+    speaking(Protocol::custom("mine", config, |e| read("reno").controller(e), None).unwrap().into())
 }
 
 /// The error names every field with an invalid value.
@@ -305,7 +305,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
     )
 }
 
-fn protocol() -> impl Strategy<Value = Protocol> {
+fn protocol() -> impl Strategy<Value = FlowProtocol> {
     let listed = any_of(
         &["reno", "cubic", "bbr", "rrtp", "tfrc", "fixed", "tear"],
         &["fixed(rate=10Tbit/s)", "rrtp+fixed(rate=10Tbit/s)", "sack(initial-window=1000000)"],
@@ -341,7 +341,7 @@ fn protocol() -> impl Strategy<Value = Protocol> {
         })
     };
     let tcp = timer().prop_map(|config| {
-        Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
+        FlowProtocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
     });
     let openings = prop::sample::select(vec![
         OpeningExchange::None,
@@ -361,9 +361,9 @@ fn protocol() -> impl Strategy<Value = Protocol> {
                 initial_window: tcp.initial_window,
                 initial_ssthresh: tcp.initial_ssthresh,
                 rto: tcp.rto,
-                ..DatagramConfig::preset(Preset::Rfc)
+                ..DatagramConfig::default()
             };
-            Protocol::custom_media("mine", config, |e| read("cubic").controller(e), None).unwrap()
+            Protocol::custom("mine", config, |e| read("cubic").controller(e), None).unwrap().into()
         },
     );
     prop_oneof![4 => listed, 1 => tcp, 1 => media]

@@ -2,8 +2,8 @@
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
-use narrows_transport::{Preset, Protocol};
 
 /// A link with a rate in bit/s.
 pub fn link(
@@ -34,7 +34,7 @@ pub fn group(
     };
     GroupSpec {
         name: name.into(),
-        protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, packet).unwrap(),
+        protocol: FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, packet).unwrap(),
         source: SourceSpec::bulk(),
         flows: starts_s.into_iter().map(flow).collect(),
     }

@@ -1,7 +1,7 @@
 //! The protocols of both ends for sending. The peer's is identified by its label, because this end runs the receiver
 //! side of its controller.
 
-use crate::{Preset, Protocol};
+use crate::Protocol;
 use narrows_base::{Settings, Spec};
 use narrows_congestion::{Controller, Environment, ReceiverSide};
 use narrows_recovery::loss_classifier::LossTracker;
@@ -26,7 +26,7 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
         return Some(Announced::Protocol(Box::new(protocol.clone())));
     }
     let spec = Spec::parse(label).ok()?;
-    if let Ok(protocol) = Protocol::read(&spec, Preset::Rfc, ours.packet_bytes()) {
+    if let Ok(protocol) = Protocol::read(&spec, ours.packet_bytes()) {
         return Some(Announced::Protocol(Box::new(protocol)));
     }
     let entry = narrows_congestion::find(&spec.name).ok()?;
@@ -44,7 +44,7 @@ pub(super) fn receiving(
     custom: &[Protocol],
     environment: &Environment,
 ) -> Option<Receiving> {
-    let classifier = |p: &Protocol| p.datagram().feedback.classifier.tracker();
+    let classifier = |p: &Protocol| p.config().feedback.classifier.tracker();
     if label.is_empty() {
         return Some((None, classifier(ours)));
     }

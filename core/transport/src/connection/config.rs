@@ -41,7 +41,7 @@ pub struct ConnectionConfig {
     /// Whether a client's handshake probes the path's rate with three larger packets, for a client that sends more than
     /// it receives. Ignored if hints give the rate.
     pub probes_rate: bool,
-    /// Unlisted protocols ([`Protocol::custom_media`]) that the peer may announce, identified by their labels. A server
+    /// Unlisted protocols ([`Protocol::custom`]) that the peer may announce, identified by their labels. A server
     /// also sends with one of these if the client announces it. This end's own `protocol` need not be included.
     pub custom: Arc<[Protocol]>,
     /// Application protocols of this end, in order of preference. A connection needs one that both ends list, or empty
@@ -57,7 +57,7 @@ impl ConnectionConfig {
     /// Packets that this end keeps for the reconstruction of lost ones, as announced in the handshake; 0 without
     /// repair.
     pub(crate) fn repair(&self) -> u64 {
-        if self.protocol.datagram().repair { super::repair::MAX_GROUP } else { 0 }
+        if self.protocol.config().repair { super::repair::MAX_GROUP } else { 0 }
     }
     /// Each hint from `hints`, or else from the protocol's parameters.
     pub fn path_hints(&self) -> PathHints {

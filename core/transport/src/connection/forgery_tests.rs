@@ -3,10 +3,10 @@
 
 use super::pair_tests::{beginning, config, keys, params};
 use super::{Connection, ConnectionConfig};
-use crate::protocol;
 use crate::streams::{FlowControlLimits, Side};
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
 use narrows_congestion::{Dispersion, HintSource, PathHints};
+use narrows_recovery::protocol;
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::{PacketRun, Report, ReportReason, runs};
 use narrows_wire::seal::receipt_nonce;

@@ -3,10 +3,10 @@
 
 use super::pair_tests::{beginning, config, keys, params};
 use super::{Closed, Connection, ConnectionEvent};
-use crate::protocol::STREAMS;
 use crate::streams::{FlowControlLimits, Side};
 use narrows_base::{Duration, Time};
 use narrows_congestion::Feedback;
+use narrows_recovery::protocol::STREAMS;
 use narrows_wire::frame::{SKIPPED, number};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::{PacketRun, runs};

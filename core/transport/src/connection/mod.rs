@@ -49,7 +49,6 @@ pub use event::{Closed, ConnectionEvent, Stats, Transmit};
 pub use messages::{MessageError, ReceivedMessage};
 pub use new_connection::NewConnection;
 
-use crate::protocol::is_sayable;
 use crate::streams::{FlowControlLimits, Side, Streams};
 use announced::{Protocols, receiving};
 use application::Agreement;
@@ -63,6 +62,7 @@ use narrows_recovery::packet_receiver::{
     MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig,
 };
 use narrows_recovery::packet_sender::{PacketSender, PacketSenderConfig};
+use narrows_recovery::protocol::is_printable_label;
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer, Token};
 use nonces::{ReceivedNonces, SentNonces};
@@ -128,7 +128,7 @@ impl Connection {
         // The peer's hints are applied below, bounded by measurements.
         let from_peer = config.hint_source == HintSource::Peer;
         let believed = if from_peer { PathHints::default() } else { config.path_hints() };
-        let endpoint = config.protocol.datagram();
+        let endpoint = config.protocol.config();
         let idle_timeout = shorter(config.idle_timeout, peers.idle_timeout_ms);
         let rto = timeouts::backing_off(endpoint.rto, idle_timeout);
         let carrying = PacketSenderConfig {
@@ -173,8 +173,8 @@ impl Connection {
         }
         let label = config.protocol.label();
         let announced = config.protocol.announced();
-        let announce =
-            (announced != hello.controller && is_sayable(announced)).then(|| announced.into());
+        let announce = (announced != hello.controller && is_printable_label(announced))
+            .then(|| announced.into());
         let receiving =
             receiving(&peers.controller, &config.protocol, &config.custom, &environment);
         let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
@@ -247,7 +247,8 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
 }
 
 // Every label must fit into the handshake's parameter.
-const _: () = assert!(crate::protocol::MAX_LABEL == narrows_wire::params::MAX_CONTROLLER_BYTES);
+const _: () =
+    assert!(narrows_recovery::protocol::MAX_LABEL == narrows_wire::params::MAX_CONTROLLER_BYTES);
 
 /// One wake-up in a hundred is this late on a busy machine. The pacer's credit covers it, to keep the rate.
 const LATENESS: Duration = Duration::from_millis(5);

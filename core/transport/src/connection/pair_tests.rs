@@ -3,9 +3,9 @@
 
 use super::repair_tests::Losses;
 use super::{Connection, ConnectionConfig, ConnectionEvent};
+use crate::Protocol;
 use crate::endpoint::NewConnection;
 use crate::streams::{FlowControlLimits, Read, Side, StreamEvent};
-use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
 use narrows_wire::packet::{self, ParsedPacket};
@@ -98,7 +98,7 @@ pub(crate) struct Pair {
 pub(crate) fn config(protocol: &str) -> ConnectionConfig {
     let spec = Spec::parse(protocol).unwrap();
     ConnectionConfig {
-        protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
+        protocol: Protocol::read(&spec, 1500).unwrap(),
         hints: PathHints::default(),
         hint_source: Default::default(),
         rate_limit: None,

@@ -6,9 +6,9 @@
 //! NEW_PATH and after validation occur at most at the rate at which a congestion state becomes meaningful.
 
 use super::Connection;
-use crate::protocol::is_sayable;
 use narrows_base::{Duration, Time};
 use narrows_congestion::PathHints;
+use narrows_recovery::protocol::is_printable_label;
 use std::net::SocketAddr;
 
 impl Connection {
@@ -18,7 +18,7 @@ impl Connection {
             return;
         }
         if let Ok(label) = std::str::from_utf8(label)
-            && is_sayable(label)
+            && is_printable_label(label)
         {
             self.protocols.peers = label.into();
             self.protocols.unknown = None;

@@ -1,11 +1,11 @@
 //! Packet numbers skipped on purpose count as losses at neither end.
 
 use super::pair_tests::{Net, Pair, config};
-use crate::protocol::STREAMS;
 use crate::streams::Side;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use narrows_recovery::loss_classifier::{ArrivalWithGap, LossClassifier, LossTracker};
+use narrows_recovery::protocol::STREAMS;
 use std::sync::{Arc, Mutex};
 
 /// Every controller that a connection can use.

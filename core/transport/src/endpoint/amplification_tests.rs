@@ -3,10 +3,10 @@
 use super::hostile_tests::{drain, place};
 use super::stub::{SERVER, config, connection, key, random};
 use super::{Clients, Connections, Endpoint, EndpointConfig};
+use crate::Protocol;
 use crate::connection::ConnectionConfig;
-use crate::protocol::MakeReceiverSide;
-use crate::{Preset, Protocol};
-use narrows_base::{Duration, Spec, Time};
+use narrows_base::{Duration, Time};
+use narrows_recovery::protocol::MakeReceiverSide;
 use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{ClientHandshake, ConnectionId, Cookie, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 /// A server with real connections and a protocol label of `label` bytes.
 fn server(label: usize) -> Endpoint {
-    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let like = Protocol::with_controller("cubic").unwrap();
     let copy = like.clone();
     let label = "x".repeat(label);
     // The receiver side makes the label necessary for the client.
-    let tfrc = Protocol::read(&Spec::named("rrtp+tfrc"), Preset::Rfc, 1500).unwrap();
+    let tfrc = Protocol::with_controller("tfrc").unwrap();
     let receiver_side: Arc<MakeReceiverSide> = Arc::new(move |e| tfrc.receiver_side(e).unwrap());
     let make = move |e: &_| copy.controller(e);
     let protocol =
-        Protocol::custom_media(&label, like.datagram(), make, Some(receiver_side)).unwrap();
+        Protocol::custom(&label, like.config().clone(), make, Some(receiver_side)).unwrap();
     let connection = ConnectionConfig { protocol, ..connection() };
     Connections::new(EndpointConfig { connection, ..config(2, Clients::Any) }, random(3))
 }

@@ -2,11 +2,11 @@
 
 use super::accept_filter::ClientFilter;
 use super::limits::EndpointLimits;
+use crate::Protocol;
 use crate::connection::{ConnectionConfig, EarlyData};
-use crate::protocol::{self, Family};
-use crate::{Preset, Protocol};
 use narrows_base::{Rate, Spec};
 use narrows_congestion::HintSource;
+use narrows_recovery::protocol::{self, Family};
 use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -90,7 +90,7 @@ impl Permit {
             _ if !is_ack_driven => return None,
             _ => own.rate_limit,
         };
-        let protocol = Protocol::read(&spec, Preset::Rfc, own.protocol.packet_bytes()).ok()?;
+        let protocol = Protocol::read(&spec, own.protocol.packet_bytes()).ok()?;
         // The hints in the announced protocol's parameters come from the peer.
         let told_here = own.hints.rate.is_some();
         let hint_source = if told_here { own.hint_source } else { HintSource::Peer };

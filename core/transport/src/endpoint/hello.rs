@@ -1,7 +1,7 @@
 //! The handshake's parameters for a connection's configuration.
 
 use crate::connection::ConnectionConfig;
-use crate::protocol::is_sayable;
+use narrows_recovery::protocol::is_printable_label;
 use narrows_wire::Params;
 use narrows_wire::bytes::MAX_VARINT;
 
@@ -33,7 +33,7 @@ pub(super) fn params(config: &ConnectionConfig) -> Params {
         max_message: u64::from(config.max_message),
         offered: None,
         reset_token: None,
-        controller: if is_sayable(label) { label.to_string() } else { String::new() },
+        controller: if is_printable_label(label) { label.to_string() } else { String::new() },
         applications: config.applications.clone(),
         repair: config.repair(),
     }

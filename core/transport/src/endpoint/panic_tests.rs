@@ -2,10 +2,10 @@
 
 use super::stub::{CLIENT, SERVER, StubNetwork, config, connection, random, wish};
 use super::{Clients, ConnectRequest, Connections, EndpointConfig, Handle, ServerKey};
+use crate::Protocol;
 use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::{Read, StreamEvent};
-use crate::{Preset, Protocol};
-use narrows_base::{Duration, Spec, Time};
+use narrows_base::{Duration, Time};
 use narrows_congestion::{Ack, Controller, Feedback, PathEvent, PathHints, SendLimits, Sent};
 
 /// The call that panics.
@@ -74,12 +74,12 @@ impl Controller for Faulty {
 }
 
 fn faulty(call: Call) -> ConnectionConfig {
-    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let like = Protocol::with_controller("cubic").unwrap();
     let make = move |_: &_| -> Box<dyn Controller> {
         assert!(call != Call::New, "a mistake in New");
         Box::new(Faulty { call, sent: 0 })
     };
-    let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None);
+    let protocol = Protocol::custom("mine(version=2)", like.config().clone(), make, None);
     ConnectionConfig { protocol: protocol.unwrap(), ..connection() }
 }
 

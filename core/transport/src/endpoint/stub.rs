@@ -6,10 +6,10 @@ use super::{
     Clients, ConnectRequest, Connections, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
     ServerKey,
 };
+use crate::Protocol;
 use crate::connection::NewConnection;
 use crate::connection::{Closed, ConnectionConfig, ConnectionEvent, Transmit};
 use crate::streams::FlowControlLimits;
-use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Spec, Time};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Sealer, StaticKey, Suite};
@@ -185,7 +185,7 @@ pub(super) fn key(n: u8) -> StaticKey {
 
 pub(super) fn connection() -> ConnectionConfig {
     ConnectionConfig {
-        protocol: Protocol::read(&Spec::named("tfrc"), Preset::Rfc, 1500).unwrap(),
+        protocol: Protocol::read(&Spec::named("tfrc"), 1500).unwrap(),
         hints: Default::default(),
         hint_source: Default::default(),
         rate_limit: None,

@@ -2,12 +2,12 @@
 
 use super::stub::{CLIENT, SERVER, StubNetwork, config, connection, random, wish};
 use super::{Clients, ConnectRequest, Connections, EndpointConfig, Permit, ServerKey};
+use crate::Protocol;
 use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
-use crate::protocol::MakeReceiverSide;
 use crate::streams::{Read, StreamEvent};
-use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Rate, Spec, SpecError, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
+use narrows_recovery::protocol::MakeReceiverSide;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -128,15 +128,14 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
     ];
     for (permit, announced, sent_with) in cases {
         let mut net = Whole::new(4);
-        let read =
-            |label: &str| Protocol::read(&Spec::parse(label).unwrap(), Preset::Rfc, 1500).unwrap();
+        let read = |label: &str| Protocol::read(&Spec::parse(label).unwrap(), 1500).unwrap();
         let own = ConnectionConfig { protocol: read("rrtp+cubic"), ..connection() };
         let server = EndpointConfig { permit, connection: own, ..config(2, Clients::Any) };
         *net.at(SERVER) = Connections::new(server, random(5));
         let protocol = match announced {
-            "gentle(" => Protocol::custom_media(
+            "gentle(" => Protocol::custom(
                 announced,
-                read("rrtp+tfrc").datagram(),
+                read("rrtp+tfrc").config().clone(),
                 move |e| read("rrtp+tfrc").controller(e),
                 None,
             )
@@ -184,10 +183,10 @@ impl ReceiverSide for Witness {
 
 /// An unlisted protocol, with a receiver side that counts its calls.
 fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
-    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
-    let (config, calls) = (like.datagram(), calls.clone());
+    let like = Protocol::with_controller("cubic").unwrap();
+    let (config, calls) = (like.config().clone(), calls.clone());
     let receiver_side: Arc<MakeReceiverSide> = Arc::new(move |_| Box::new(Witness(calls.clone())));
-    Protocol::custom_media(label, config, move |e| like.controller(e), Some(receiver_side))
+    Protocol::custom(label, config, move |e| like.controller(e), Some(receiver_side))
 }
 
 /// A client that sends with such a protocol, to a server with the custom protocols `known`.
@@ -258,7 +257,7 @@ fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
     let permit = Permit::Listed;
     let server = EndpointConfig { connection: server, permit, ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));
-    let listed = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let listed = Protocol::with_controller("cubic").unwrap();
     let wanted = ConnectionConfig { protocol: listed, ..connection() };
     let now = net.now;
     let wanted = ConnectRequest { connection: wanted, ..wish(SERVER, ServerKey::Any) };

@@ -6,12 +6,12 @@ use super::hostile::{Hostile, Kind};
 use super::schedule::{PROTOCOLS, link};
 use super::world::{EndIndex, Link, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
+use narrows_transport::Protocol;
 use narrows_transport::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use narrows_transport::endpoint::{
     Clients, ConnectRequest, Endpoint, EndpointLimits, Handle, Permit, ServerKey,
 };
 use narrows_transport::streams::{FlowControlLimits, Read, StreamEvent};
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -127,7 +127,7 @@ impl Crowd {
 
     fn connection(&self, protocol: &str) -> ConnectionConfig {
         ConnectionConfig {
-            protocol: Protocol::read(&Spec::named(protocol), Preset::Rfc, 1500).unwrap(),
+            protocol: Protocol::read(&Spec::named(protocol), 1500).unwrap(),
             hints: Default::default(),
             hint_source: Default::default(),
             rate_limit: None,

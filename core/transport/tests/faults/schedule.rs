@@ -4,10 +4,10 @@ use super::app::App;
 use super::world::{EndIndex, Link, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
+use narrows_transport::Protocol;
 use narrows_transport::connection::{Closed, ConnectionConfig};
 use narrows_transport::endpoint::{Clients, ConnectRequest, Endpoint, ServerKey};
 use narrows_transport::streams::FlowControlLimits;
-use narrows_transport::{Preset, Protocol};
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 
 /// A fault.
@@ -191,7 +191,7 @@ impl Schedule {
     fn connection(&self, end: EndIndex) -> ConnectionConfig {
         let spec = Spec::named(self.protocols[end.0]);
         ConnectionConfig {
-            protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
+            protocol: Protocol::read(&spec, 1500).unwrap(),
             hints: if end == EndIndex::CLIENT { self.hints } else { PathHints::default() },
             hint_source: Default::default(),
             rate_limit: None,

@@ -5,7 +5,7 @@ use super::reference::Dumbbell;
 use narrows_base::Spec;
 use narrows_lab::parallel::parallel;
 use narrows_sim::dumbbell;
-use narrows_transport::{Preset, Protocol};
+use narrows_sim::protocol::{FlowProtocol, Preset};
 use std::fmt::Write as _;
 
 impl ComparisonPage {
@@ -18,7 +18,7 @@ impl ComparisonPage {
              | case | flows | link | time | delivered | difference | sent | retransmitted | |\n\
              |---|---|---|---|---|---|---|---|---|\n",
         );
-        let read = Spec::parse("sack").and_then(|s| Protocol::read(&s, Preset::Ns2, 1000));
+        let read = Spec::parse("sack").and_then(|s| FlowProtocol::read(&s, Preset::Ns2, 1000));
         let sack = read.map_err(|e| e.to_string())?;
         let results = parallel(rows.len(), jobs, |i| {
             let r = &rows[i];

@@ -4,13 +4,13 @@
 //!
 //! This server accepts no data before FINISH. A real one keeps a few packets that overtake it.
 
+use crate::protocol::OpeningExchange;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{Dispersion, PathHints};
 use narrows_recovery::handshake::{
     CLIENT_BYTES, ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PacketPair,
     SERVER_BYTES,
 };
-use narrows_transport::OpeningExchange;
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;

@@ -4,8 +4,8 @@
 use crate::endpoints::datagram::header::NACK as NACK_FLAG;
 use crate::endpoints::interface::{SenderInput, SenderOutput};
 use crate::endpoints::{SimulatedReceiver, SimulatedSender};
+use crate::protocol::{DatagramConfig, FlowProtocol, Preset, Protocol, StreamRecovery};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
-use narrows_transport::Protocol;
 use std::collections::BTreeMap;
 
 const ONE_WAY: Duration = Duration::from_millis(50);
@@ -41,8 +41,7 @@ fn schedule(wire: &mut BTreeMap<(Time, u64), Packet>, now: Time, packet: Packet)
 
 /// Sends `packets` packets; `loses` selects the copies and NACKs that the path drops.
 fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
-    let protocol =
-        Protocol::read(&Spec::parse(spec).unwrap(), narrows_transport::Preset::Rfc, 1000).unwrap();
+    let protocol = FlowProtocol::read(&Spec::parse(spec).unwrap(), Preset::Rfc, 1000).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
         crate::endpoints::build(&protocol, 0, RandomKey::from_seed(1));
     let mut wire: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
@@ -170,19 +169,11 @@ fn any_losses_are_repaired_in_the_end() {
 #[test]
 fn only_streams_are_repaired() {
     assert!(
-        Protocol::read(
-            &Spec::parse("tfrc(recovery=nack)").unwrap(),
-            narrows_transport::Preset::Rfc,
-            1000
-        )
-        .is_err()
+        FlowProtocol::read(&Spec::parse("tfrc(recovery=nack)").unwrap(), Preset::Rfc, 1000)
+            .is_err()
     );
-    let config = narrows_transport::DatagramConfig {
-        recovery: narrows_transport::StreamRecovery::Nack,
-        ..narrows_transport::DatagramConfig::preset(narrows_transport::Preset::Rfc)
-    };
-    let cubic =
-        Protocol::read(&Spec::named("rrtp+cubic"), narrows_transport::Preset::Rfc, 1000).unwrap();
-    let own = Protocol::custom_media("mine", config, move |e| cubic.controller(e), None).unwrap();
+    let config = DatagramConfig { recovery: StreamRecovery::Nack, ..DatagramConfig::default() };
+    let cubic = FlowProtocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1000).unwrap();
+    let own = Protocol::custom("mine", config, move |e| cubic.controller(e), None).unwrap();
     assert_eq!(own.check().unwrap_err().field, "recovery");
 }

@@ -4,10 +4,10 @@
 use super::header::read_report;
 use super::{DatagramReceiver, DatagramSender};
 use crate::endpoints::interface::{SenderInput, SenderOutput};
+use crate::protocol::DatagramConfig;
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time, run};
 use narrows_congestion::{Ack, Controller, PacketOutcome, PathHints, SendLimits};
 use narrows_recovery::packet_sender::MAX_SENT_PACKETS;
-use narrows_transport::{DatagramConfig, Preset};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ struct Pair {
 
 impl Pair {
     fn new(window: f64) -> Pair {
-        let mut config = DatagramConfig::preset(Preset::Rfc);
+        let mut config = DatagramConfig::default();
         config.feedback.ack_every = 1;
         // So that only the window limits sending.
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));

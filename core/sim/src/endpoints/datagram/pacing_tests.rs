@@ -2,9 +2,9 @@
 
 use crate::endpoints::datagram::{DatagramReceiver, DatagramSender};
 use crate::endpoints::interface::{SenderInput, SenderOutput};
+use crate::protocol::{DatagramConfig, Family, Preset, datagram_preset};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Ack, CongestionEvent, Controller, PathHints, SendLimits};
-use narrows_transport::DatagramConfig;
 use std::sync::{Arc, Mutex};
 
 /// A controller with the limits that the test sets.
@@ -36,7 +36,7 @@ fn ms(n: u64) -> Time {
 impl Stage {
     /// Packets of 1000 bytes on the wire, without headers.
     fn new(window: f64, bps: Option<u64>) -> Stage {
-        let mut config = DatagramConfig::preset(narrows_transport::Preset::Ns2);
+        let mut config = datagram_preset(Preset::Ns2, Family::Rrtp);
         config.credit = Duration::from_millis(2);
         // So that only the send limits apply.
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));

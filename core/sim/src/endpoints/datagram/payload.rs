@@ -5,9 +5,9 @@ use super::frame_queue::FrameQueue;
 use super::stream::{OutgoingStream, SentRange};
 use super::waiting::WaitingWrites;
 use crate::endpoints::interface::FramePart;
+use crate::protocol::{DatagramConfig, StreamRecovery};
 use narrows_base::{Duration, Time};
 use narrows_recovery::packet_sender::PayloadSource;
-use narrows_transport::{DatagramConfig, StreamRecovery};
 
 /// The application's data.
 #[derive(Debug)]

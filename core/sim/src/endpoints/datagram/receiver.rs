@@ -5,12 +5,12 @@ use super::assembly::Assembly;
 use super::handshake;
 use super::header::{self, AckVector};
 use super::nack::Nacks;
+use crate::protocol::{DatagramConfig, OpeningExchange, StreamRecovery};
 use narrows_base::{Duration, Packet, ReplayWindow, Time, random};
 use narrows_congestion::ReceiverSide;
 use narrows_recovery::loss_classifier::LossTracker;
 use narrows_recovery::packet_receiver::{PacketReceiver, ReceivedPacket, ReceiverConfig};
 use narrows_recovery::ranges::Ranges;
-use narrows_transport::{DatagramConfig, OpeningExchange, StreamRecovery};
 
 /// A datagram receiver. As in a connection, the ACK policy and the controller's receiver side decide when reports are
 /// sent.

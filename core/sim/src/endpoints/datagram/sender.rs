@@ -5,12 +5,12 @@ use super::header::{self, DataHeader};
 use super::payload::SimulatedSource;
 use super::stream::SentRange;
 use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
+use crate::protocol::DatagramConfig;
 use narrows_base::{Duration, Machine, Packet, Time, random, run};
 use narrows_congestion::{Controller, HintSource, PathHints};
 use narrows_recovery::packet_sender::{
     AckReport, Counters, PacketSender, PacketSenderConfig, Permission,
 };
-use narrows_transport::DatagramConfig;
 
 /// Sends data or media in numbered packets, with a connection's packet sender.
 pub struct DatagramSender {

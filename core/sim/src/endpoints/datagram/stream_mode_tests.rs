@@ -2,9 +2,9 @@
 
 use crate::endpoints::datagram::{DatagramReceiver, DatagramSender};
 use crate::endpoints::interface::{SenderInput, SenderOutput};
+use crate::protocol::{DatagramConfig, FeedbackConfig};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{Ack, CongestionEvent, Controller, PacketOutcome, SendLimits};
-use narrows_transport::{DatagramConfig, FeedbackConfig};
 use std::sync::{Arc, Mutex};
 
 /// Records its events; the test sets its window.
@@ -71,11 +71,7 @@ impl Scenario {
     /// With this many bytes to send in a window of `window` packets.
     fn new(window: f64, bytes: u64, ack_every: u32) -> Scenario {
         let feedback = FeedbackConfig { ack_every, ..FeedbackConfig::default() };
-        let config = DatagramConfig {
-            reliable: true,
-            feedback,
-            ..DatagramConfig::preset(narrows_transport::Preset::Rfc)
-        };
+        let config = DatagramConfig { reliable: true, feedback, ..DatagramConfig::default() };
         let events = Arc::new(Mutex::new((window, Vec::new())));
         let sender = DatagramSender::new(&config, Box::new(Witness(events.clone())), 0, 1);
         let receiver = DatagramReceiver::new(&config, None, 0, 2);

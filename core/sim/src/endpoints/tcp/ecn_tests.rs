@@ -1,8 +1,8 @@
 //! Scenarios with marks: the flags of packets and the reactions (RFC 3168 section 6.1).
 
 use crate::endpoints::tcp::pair::Pair;
+use crate::protocol::{FlowProtocol, Preset, TcpConfig};
 use narrows_base::{Duration, Packet};
-use narrows_transport::{Preset, Protocol, TcpConfig};
 
 /// A round trip in which `marks` selects the ECN-capable packets to be marked.
 fn round(p: &mut Pair, mut marks: impl FnMut(&Packet) -> bool) {
@@ -181,7 +181,7 @@ fn the_controller_is_told_when_its_packet_arrived() {
     for (receiver_stamps, seen) in [(true, 0.1), (false, -1.0)] {
         let config = TcpConfig { receiver_stamps, ecn: true, ..TcpConfig::preset(Preset::Rfc) };
         let protocol =
-            Protocol::custom("witness", config, |_| Box::new(Witness::default())).unwrap();
+            FlowProtocol::custom("witness", config, |_| Box::new(Witness::default())).unwrap();
         let mut p = Pair::of(&protocol);
         p.after_ms(50);
         let packet = p.wire[0];

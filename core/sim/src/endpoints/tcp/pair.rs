@@ -3,12 +3,12 @@
 use crate::endpoints::interface::{SenderInput, SenderOutput};
 use crate::endpoints::tcp::{TcpReceiver, TcpSender};
 use crate::endpoints::{SimulatedReceiver, SimulatedSender};
+use crate::protocol::{FlowProtocol, Preset};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
-use narrows_transport::{Preset, Protocol};
 
 /// The two endpoints of a protocol over TCP.
 pub(crate) fn tcp_ends(
-    protocol: &Protocol,
+    protocol: &FlowProtocol,
     flow: u32,
     random_key: RandomKey,
 ) -> (TcpSender, TcpReceiver) {
@@ -30,10 +30,10 @@ pub(crate) struct Pair {
 impl Pair {
     pub fn new(spec: &str) -> Pair {
         let spec = Spec::parse(spec).unwrap();
-        Pair::of(&Protocol::read(&spec, Preset::Rfc, 1000).unwrap())
+        Pair::of(&FlowProtocol::read(&spec, Preset::Rfc, 1000).unwrap())
     }
     /// After the handshake, with data without end, and the first window on the wire at 50 ms.
-    pub fn of(protocol: &Protocol) -> Pair {
+    pub fn of(protocol: &FlowProtocol) -> Pair {
         let (sender, receiver) = tcp_ends(protocol, 0, RandomKey::from_seed(1));
         let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         pair.tell(SenderInput::Open);

@@ -3,10 +3,10 @@
 mod blocks;
 
 use super::ecn::ReceiverEcn;
+use crate::protocol::{RecoveryKind, TcpConfig};
 use blocks::SackBlocks;
 use narrows_base::{Duration, Packet, Time};
 use narrows_recovery::ranges::Ranges;
-use narrows_transport::{RecoveryKind, TcpConfig};
 
 /// Longest delay of acknowledgements of segments out of order: a twentieth of the RTT, and at most this (Linux,
 /// `tcp_comp_sack_delay_ns`); and the most that are delayed (`tcp_comp_sack_nr`).

@@ -1,7 +1,7 @@
 //! A receiver's acknowledgements.
 
 use super::*;
-use narrows_transport::Preset;
+use crate::protocol::Preset;
 
 fn data(seq: u64) -> Packet {
     Packet {

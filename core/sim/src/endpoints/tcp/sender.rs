@@ -16,11 +16,11 @@ use super::prr::Reduction;
 use super::recovery::Recovery;
 use super::scoreboard::{Scoreboard, SentSegment};
 use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
+use crate::protocol::{MAX_WINDOW, TcpConfig};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 use narrows_recovery::packet_sender::Counters;
 use narrows_recovery::rtt::RttEstimator;
-use narrows_transport::{MAX_WINDOW, TcpConfig};
 
 use bursts::Bursts;
 use delivery::DeliveryRate;

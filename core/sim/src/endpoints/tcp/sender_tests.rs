@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::endpoints::tcp::pair::{Pair, tcp_ends};
+use crate::protocol::{FlowProtocol, Preset};
 use narrows_base::{RandomKey, Spec};
-use narrows_transport::{Preset, Protocol};
 
 #[test]
 fn data_follow_the_opening_by_one_round_trip() {
@@ -151,7 +151,7 @@ fn timeouts_back_off_exponentially_and_stop_at_the_ceiling() {
 #[test]
 fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
     let spec = Spec::parse("reno-1990").unwrap();
-    let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+    let protocol = FlowProtocol::read(&spec, Preset::Rfc, 1000).unwrap();
     let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
     p.tell(SenderInput::Data(u64::MAX));
@@ -167,7 +167,7 @@ fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
 #[test]
 fn a_finite_transfer_ends_with_a_short_segment_and_stops() {
     let spec = Spec::parse("sack").unwrap();
-    let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+    let protocol = FlowProtocol::read(&spec, Preset::Rfc, 1000).unwrap();
     let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
     p.tell(SenderInput::Open);
@@ -206,9 +206,9 @@ proptest::proptest! {
         kind in 0usize..12,
         loss in 0.0f64..0.4,
     ) {
-        let name = if kind == 11 { "sack(recovery=sack1)" } else { narrows_transport::PROTOCOLS.names()[kind] };
+        let name = if kind == 11 { "sack(recovery=sack1)" } else { crate::protocol::TCP_PROTOCOLS.names()[kind] };
         let spec = Spec::parse(name).unwrap();
-        let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+        let protocol = FlowProtocol::read(&spec, Preset::Rfc, 1000).unwrap();
         let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(seed));
         let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         let mut random = RandomKey::from_seed(seed).named("path").stream();
@@ -332,7 +332,7 @@ fn delayed_acks_do_not_slow_growth() {
 /// A pair in preset `linux` with data without end, an acknowledgement for every packet, and windows grown to 40.
 fn linux(name: &str) -> Pair {
     let spec = Spec::parse(&format!("{name}(ack-every=1)")).unwrap();
-    let mut p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
+    let mut p = Pair::of(&FlowProtocol::read(&spec, Preset::Linux, 1500).unwrap());
     assert_eq!(p.wire.len(), 10);
     p.round(|_| true);
     p.round(|_| true);
@@ -460,7 +460,7 @@ fn linux_times_a_repaired_segment_in_milliseconds() {
 fn linux_has_no_more_in_flight_than_its_buffers_hold() {
     for (spec, flight) in [("", 1899), (",receive-window=100", 100)] {
         let spec = Spec::parse(&format!("sack(initial-window=5000{spec})")).unwrap();
-        let p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
+        let p = Pair::of(&FlowProtocol::read(&spec, Preset::Linux, 1500).unwrap());
         assert_eq!(p.wire.len(), flight);
     }
 }
@@ -469,7 +469,7 @@ fn linux_has_no_more_in_flight_than_its_buffers_hold() {
 #[test]
 fn linux_does_not_pace_the_first_window() {
     let protocol =
-        |spec: &str| Protocol::read(&Spec::parse(spec).unwrap(), Preset::Linux, 1500).unwrap();
+        |spec: &str| FlowProtocol::read(&Spec::parse(spec).unwrap(), Preset::Linux, 1500).unwrap();
     assert_eq!(Pair::of(&protocol("bbr")).wire.len(), 10);
     let more = Pair::of(&protocol("bbr(initial-window=20)")).wire.len();
     assert!((10..=12).contains(&more), "{more}: then a burst of two every few milliseconds");
@@ -479,6 +479,6 @@ fn linux_does_not_pace_the_first_window() {
 #[test]
 fn a_full_receive_window_limits_no_rate_sample() {
     let spec = Spec::parse("bbr(receive-window=8)").unwrap();
-    let p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
+    let p = Pair::of(&FlowProtocol::read(&spec, Preset::Linux, 1500).unwrap());
     assert_eq!((p.wire.len(), p.sender.delivery.app_limited_until), (8, 0));
 }

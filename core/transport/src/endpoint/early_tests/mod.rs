@@ -3,10 +3,10 @@
 
 use super::stub::{CLIENT, SERVER, StubNetwork, config, key, random, wish};
 use super::{Clients, ConnectRequest, Connections, EarlyData, EndpointConfig, Handle, ServerKey};
+use crate::Protocol;
 use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::Read;
-use crate::{Preset, Protocol};
-use narrows_base::{Duration, RandomKey, Spec, Time};
+use narrows_base::{Duration, RandomKey, Time};
 use narrows_wire::Suite;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ struct World {
 }
 
 fn connection() -> ConnectionConfig {
-    let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
+    let protocol = Protocol::rrtp();
     ConnectionConfig { protocol, ..super::stub::connection() }
 }
 

@@ -9,8 +9,8 @@ use super::tahoe::Tahoe;
 use super::vegas::VegasRecovery;
 use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, RecoveryPhase, RecoveryState};
 use crate::endpoints::tcp::scoreboard::{Scoreboard, SentSegment};
+use crate::protocol::{RecoveryKind, TcpConfig};
 use narrows_base::{Duration, Time};
-use narrows_transport::{RecoveryKind, TcpConfig};
 
 #[derive(Debug)]
 enum AnyRecovery {

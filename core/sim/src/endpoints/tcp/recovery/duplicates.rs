@@ -2,8 +2,8 @@
 
 use super::{AckOutcome, DUP_THRESH, Lost, RecoveryPhase, RecoveryState};
 use crate::endpoints::tcp::scoreboard::Scoreboard;
+use crate::protocol::TcpConfig;
 use narrows_congestion::LossFoundBy;
-use narrows_transport::TcpConfig;
 
 /// Settings: when duplicates indicate a loss, and whether the first ones send segments.
 #[derive(Debug)]

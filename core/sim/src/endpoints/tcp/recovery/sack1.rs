@@ -10,7 +10,7 @@
 use super::sacked::Sacked;
 use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, RecoveryPhase, RecoveryState};
 use crate::endpoints::tcp::scoreboard::Scoreboard;
-use narrows_transport::TcpConfig;
+use crate::protocol::TcpConfig;
 
 #[derive(Debug)]
 pub(super) struct Sack1 {

@@ -3,8 +3,8 @@
 use super::duplicates::Duplicates;
 use super::{AckOutcome, Acked, LossRecovery, Lost, RecoveryState};
 use crate::endpoints::tcp::scoreboard::Scoreboard;
+use crate::protocol::TcpConfig;
 use narrows_congestion::LossFoundBy;
-use narrows_transport::TcpConfig;
 
 #[derive(Debug)]
 pub(super) struct Tahoe(Duplicates);

@@ -4,9 +4,9 @@
 use super::duplicates::{Duplicates, fast_retransmit};
 use super::{AckOutcome, Acked, DUP_THRESH, LossRecovery, Lost, RecoveryPhase, RecoveryState};
 use crate::endpoints::tcp::scoreboard::Scoreboard;
+use crate::protocol::TcpConfig;
 use narrows_base::Duration;
 use narrows_congestion::LossFoundBy;
-use narrows_transport::TcpConfig;
 
 #[derive(Debug)]
 pub(super) struct VegasRecovery {

@@ -1,44 +1,15 @@
 //! The configuration of a TCP endpoint, and its presets.
 
-use narrows_base::{Duration, Packet};
-use narrows_congestion::Dialect;
+use super::preset::{NS2_INITIAL_SSTHRESH, NS2_INITIAL_WINDOW, Preset};
+use narrows_base::{Duration, Packet, RandomKey};
+use narrows_congestion::{Dialect, Environment, PathHints};
 use narrows_recovery::rtt::RtoConfig;
-
-/// Limit on segments in flight, whatever the receive window: the largest window that TCP can express (RFC 7323: 2^30
-/// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
-pub const MAX_WINDOW: u64 = 1 << 20;
 
 /// Limit on bytes in flight in preset `linux`: the data that the largest send buffer (`tcp_wmem`, 4 MiB) holds in
 /// addition to its own bookkeeping.
 pub const LINUX_SEND_BUFFER: u64 = 2_750_000;
 /// Data bytes that fit into the receive window in preset `linux` (`tcp_rmem`, 6 MiB, half of it for data).
 pub const LINUX_RECEIVE_WINDOW: u64 = 3 << 20;
-
-/// The TCP implementation that the endpoints imitate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Preset {
-    /// As the RFCs: initial window 4, minimum RTO 1 s, an ACK for every packet, headers inside
-    /// the packet, timestamps.
-    #[default]
-    Rfc,
-    /// As ns-2.35: initial window 2, minimum RTO 0.2 s in ticks of 10 ms, whole packets counted,
-    /// one timed packet per round trip, the window halved rather than FlightSize.
-    Ns2,
-    /// As Linux 6.1: initial window 10, minimum RTO 0.2 s on top of the RTT, delayed ACKs after quick ones, RACK-TLP,
-    /// PRR, F-RTO, 52 bytes of headers; controllers as there.
-    Linux,
-}
-
-impl Preset {
-    /// The name of the implementation, for output.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Preset::Rfc => "TCP as in the RFCs",
-            Preset::Ns2 => "TCP as in ns-2.35",
-            Preset::Linux => "TCP as in Linux 6.1",
-        }
-    }
-}
 
 /// How losses are detected and retransmitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +78,7 @@ pub struct TcpConfig {
     pub dialect: Dialect,
     /// Size of the send buffer in segments: a limit on segments in flight.
     pub send_buffer: u64,
-    /// Receive window in segments, at most [`MAX_WINDOW`].
+    /// Receive window in segments, at most [`MAX_WINDOW`](narrows_recovery::protocol::MAX_WINDOW).
     pub receive_window: u64,
     /// Whether both ends use ECN (RFC 3168).
     pub ecn: bool,
@@ -144,8 +115,8 @@ impl TcpConfig {
             Preset::Rfc => rfc,
             Preset::Ns2 => TcpConfig {
                 header_bytes: 0,
-                initial_window: 2.0,
-                initial_ssthresh: 10_000.0,
+                initial_window: NS2_INITIAL_WINDOW,
+                initial_ssthresh: NS2_INITIAL_SSTHRESH,
                 rto: RtoConfig::NS2,
                 timestamps: false,
                 dialect: Dialect::Ns2,
@@ -176,6 +147,22 @@ impl TcpConfig {
             send_buffer: segments(LINUX_SEND_BUFFER),
             receive_window: segments(LINUX_RECEIVE_WINDOW),
             ..self
+        }
+    }
+    /// The input of a controller's constructor; `random_key` is the flow's key.
+    pub fn environment(
+        &self,
+        packet_bytes: u32,
+        random_key: RandomKey,
+        hints: PathHints,
+    ) -> Environment {
+        Environment {
+            initial_window: self.initial_window,
+            initial_ssthresh: self.initial_ssthresh,
+            packet_bytes,
+            dialect: self.dialect,
+            random_key: random_key.named("controller"),
+            hints,
         }
     }
     /// Application bytes of a full data packet.

@@ -1,39 +1,15 @@
-//! The list of protocols, one per line.
+//! The list of TCP's protocols, one per line, and the names of all protocols.
 
-use super::entry::{ProtocolEntry, STREAM_PREFIX};
+use narrows_base::SpecError;
 use narrows_base::list::List;
-use narrows_congestion::CONTROLLERS;
-use std::sync::LazyLock;
+use narrows_recovery::protocol::{self, LENT_STREAMS, PROTOCOLS, ProtocolEntry};
 
-/// `rrtp+NAME` for every controller: a stream over the datagram endpoint under that controller.
-pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
-    let entry = |e: &narrows_congestion::ControllerEntry| {
-        // Leaked once per process.
-        let name = String::leak(format!("{STREAM_PREFIX}{}", e.descriptor.name));
-        let tcp = PROTOCOLS.iter().find(|p| p.controller == e.descriptor.name);
-        ProtocolEntry::stream(name, e.descriptor.name, e.descriptor.summary)
-            .with(tcp.map_or(&[], |p| p.turns_on))
-    };
-    CONTROLLERS.iter().map(entry).collect()
-});
-
-/// `rrtp+NAME` for controllers that a program lends at run time.
-pub static LENT_STREAMS: List<ProtocolEntry> = List::new("protocol", &[]);
-
-/// Every protocol name: the list, then `rrtp+NAME` for every controller. Lent controllers are not included.
-pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
-    PROTOCOLS.iter().chain(STREAMS.iter())
-}
-
-/// The five papers, as docs/papers.md names them.
+/// Papers, as docs/papers.md names them.
 const STPD: &str = "the ST-PD thesis";
-const TFWC: &str = "Choi 2006";
 const WESTWOOD: &str = "Hu and Zha";
-const RRTP: &str = "the RRTP thesis";
-const TEAR: &str = "Jayaram 2001";
 
-/// All protocols with a name of their own, in the order of tables.
-pub static PROTOCOLS: List<ProtocolEntry> = List::new(
+/// The protocols over TCP, in the order of tables.
+pub static TCP_PROTOCOLS: List<ProtocolEntry> = List::new(
     "protocol",
     &[
         ProtocolEntry::tcp("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
@@ -91,7 +67,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "newreno",
             "a mark sets the measured rate, a loss alone has no effect",
         )
-        .with(&["ecn", "receiver-stamps"])
+        .with(&["receiver-stamps"])
         .of_paper(WESTWOOD),
         ProtocolEntry::tcp(
             "stpd",
@@ -141,64 +117,30 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "sack",
             "a background transfer that gives way to everybody",
         ),
-        ProtocolEntry::media(
-            "rap",
-            "rap",
-            "TCP's additive increase and halving as a rate, without a window",
-        ),
-        ProtocolEntry::media(
-            "fixed",
-            "fixed",
-            "a constant bit rate without feedback: the baseline",
-        ),
-        ProtocolEntry::media(
-            "tfrc",
-            "tfrc",
-            "the rate TCP would have, by equation: RFC 5348, or as in ns-2",
-        ),
-        ProtocolEntry::media(
-            "tfwc",
-            "tfwc",
-            "a window from TCP's equation and average loss interval: smooth",
-        )
-        .of_paper(TFWC),
-        ProtocolEntry::media(
-            "tear",
-            "tear",
-            "the receiver emulates TCP; its averaged window sets the rate",
-        )
-        .of_paper(TEAR),
-        ProtocolEntry::media(
-            "tear-wireless",
-            "tear-wireless",
-            "TEAR by delay instead of loss, for radio links",
-        )
-        .of_paper(TEAR),
-        ProtocolEntry::media(
-            "scream",
-            "scream",
-            "video's rate by delay, loss and marks, with a window (SCReAM v2)",
-        ),
-        ProtocolEntry::stream(
-            "rrtp",
-            "rrtp",
-            "short queues where it is alone, a fair share where not",
-        )
-        .with_classifier("spike")
-        .of_paper(RRTP),
-        ProtocolEntry::stream(
-            "rrtp-lasthop",
-            "rrtp-lasthop",
-            "keeps to the rate of a radio channel of its own",
-        )
-        .with_classifier("biaz")
-        .of_paper(RRTP),
-        ProtocolEntry::stream(
-            "brutal",
-            "brutal",
-            "sends at the given rate, unfair to others (Hysteria 2)",
-        ),
-        ProtocolEntry::stream("tear-reliable", "tear", "a reliable stream at TEAR's rate")
-            .of_paper(TEAR),
     ],
 );
+
+/// The protocols with a name of their own: those over TCP, then those over datagrams.
+pub fn named() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
+    TCP_PROTOCOLS.iter().chain(PROTOCOLS.iter())
+}
+
+/// The named protocols of Narrows itself. Does not end the time in which protocols can be added.
+pub fn built_in() -> impl Iterator<Item = &'static ProtocolEntry> {
+    TCP_PROTOCOLS.built_in().iter().chain(PROTOCOLS.built_in())
+}
+
+/// Every protocol name: the named ones, then `rrtp+NAME` for every controller. Lent controllers are not included.
+pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
+    TCP_PROTOCOLS.iter().chain(protocol::every())
+}
+
+/// Finds a listed protocol by its name. Papers call `reno` SACK TCP: it is also found as `sack`.
+///
+/// # Errors
+/// An unknown name, with a suggestion.
+pub fn find(name: &str) -> Result<&'static ProtocolEntry, SpecError> {
+    let lent = TCP_PROTOCOLS.lent().into_iter().chain(PROTOCOLS.lent()).chain(LENT_STREAMS.lent());
+    let entry_name = if name == "sack" { "reno" } else { name };
+    protocol::find_among(entry_name, every().chain(lent.collect::<Vec<_>>()), named())
+}

@@ -1,11 +1,13 @@
 //! Parameters of the TCP endpoint.
 
-use super::tcp_config::{Preset, RecoveryKind, TcpConfig};
-use super::{ProtocolEntry, RECOVERIES};
+use super::preset::Preset;
+use super::recovery::RECOVERIES;
+use super::tcp_config::{RecoveryKind, TcpConfig};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
+use narrows_recovery::protocol::{Parameters, ProtocolEntry};
 
 /// Parameters of the TCP endpoint: every protocol over TCP accepts them in addition to its controller's own.
 pub const TCP_PARAMS: &[Param] = &[
@@ -88,11 +90,12 @@ pub(super) fn configure(
     entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
-    (own, given): (&Settings, &Settings),
+    parameters: &Parameters,
 ) -> Result<TcpConfig, SpecError> {
-    let of = |given: &Settings| configured(entry, preset, packet_bytes, (own, given));
-    let c = of(given)?;
-    given.refuse_unread(entry.name, TCP_PARAMS, |other| drop(of(other)))?;
+    let own = &parameters.own;
+    let of = |given: &Settings| configured(entry, preset, packet_bytes, own, given);
+    let c = of(&parameters.endpoint)?;
+    parameters.endpoint.refuse_unread(entry.name, TCP_PARAMS, |other| drop(of(other)))?;
     Ok(c)
 }
 
@@ -100,7 +103,8 @@ fn configured(
     entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
-    (own, given): (&Settings, &Settings),
+    own: &Settings,
+    given: &Settings,
 ) -> Result<TcpConfig, SpecError> {
     let mut c = TcpConfig::preset(preset);
     c.packet_bytes = packet_bytes;
@@ -157,7 +161,7 @@ fn configured(
     if c.recovery.is_without_sack() || c.recovery == RecoveryKind::Sack1 {
         c.limited_transmit = switch("limited-transmit", c.limited_transmit);
     }
-    c.ecn = switch("ecn", c.ecn);
+    c.ecn = switch("ecn", narrows_congestion::find(entry.controller)?.is_for_ecn());
     c.receiver_stamps = if reads_arrival_times(entry.controller, own) {
         switch("receiver-stamps", c.receiver_stamps)
     } else {

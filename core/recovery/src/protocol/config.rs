@@ -1,11 +1,14 @@
-//! The configuration of a datagram endpoint pair.
+//! The configuration of a protocol: packets, reports, handshake, hints.
 
-use super::tcp_config::{Preset, TcpConfig};
-use narrows_base::Duration;
-use narrows_congestion::{Dialect, PathHints};
-use narrows_recovery::loss_classifier::ClassifierConfig;
-use narrows_recovery::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
-use narrows_recovery::rtt::RtoConfig;
+use crate::loss_classifier::ClassifierConfig;
+use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
+use crate::rtt::RtoConfig;
+use narrows_base::{Duration, RandomKey};
+use narrows_congestion::{Dialect, Environment, PathHints};
+
+/// Limit on segments in flight, whatever the receive window: the largest window that TCP can express (RFC 7323: 2^30
+/// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
+pub const MAX_WINDOW: u64 = 1 << 20;
 
 /// The receiver's ACK policy.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -92,12 +95,10 @@ pub enum OpeningExchange {
     Token,
 }
 
-impl DatagramConfig {
-    /// A preset with 1000-byte packets.
-    pub fn preset(preset: Preset) -> DatagramConfig {
-        // Windows begin as TCP's.
-        let tcp = TcpConfig::preset(if preset == Preset::Ns2 { preset } else { Preset::Rfc });
-        let rfc = DatagramConfig {
+impl Default for DatagramConfig {
+    /// Media with 1000-byte packets, as over sockets.
+    fn default() -> DatagramConfig {
+        DatagramConfig {
             packet_bytes: 1000,
             // IPv4 and UDP, and up to 36 bytes of packet header and encryption.
             header_bytes: 64,
@@ -112,16 +113,29 @@ impl DatagramConfig {
             feedback: FeedbackConfig::default(),
             handshake: OpeningExchange::None,
             hints: PathHints::default(),
-            initial_window: tcp.initial_window,
-            initial_ssthresh: tcp.initial_ssthresh,
-            dialect: tcp.dialect,
-            rto: tcp.rto,
-        };
-        match preset {
-            Preset::Rfc | Preset::Linux => rfc,
-            Preset::Ns2 => {
-                DatagramConfig { header_bytes: 0, report_bytes: 40, credit: Duration::ZERO, ..rfc }
-            }
+            initial_window: 4.0,
+            initial_ssthresh: f64::INFINITY,
+            dialect: Dialect::Rfc,
+            rto: RtoConfig::RFC,
+        }
+    }
+}
+
+impl DatagramConfig {
+    /// The input of a controller's constructor; `random_key` is the flow's key.
+    pub fn environment(
+        &self,
+        packet_bytes: u32,
+        random_key: RandomKey,
+        hints: PathHints,
+    ) -> Environment {
+        Environment {
+            initial_window: self.initial_window,
+            initial_ssthresh: self.initial_ssthresh,
+            packet_bytes,
+            dialect: self.dialect,
+            random_key: random_key.named("controller"),
+            hints,
         }
     }
     /// Application bytes of a full data packet.

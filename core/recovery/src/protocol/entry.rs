@@ -12,7 +12,7 @@ pub const STREAM_PREFIX: &str = "rrtp+";
 /// Kinds of protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// A reliable stream over the TCP endpoint.
+    /// A reliable stream over TCP, which only the simulator has.
     Tcp,
     /// A media rate over the datagram endpoint, without retransmissions.
     Media,
@@ -82,7 +82,7 @@ impl ProtocolEntry {
             linux: None,
         }
     }
-    /// A reliable stream over the TCP endpoint, with one of [`RECOVERIES`](super::RECOVERIES).
+    /// A reliable stream over the TCP endpoint, with a recovery of the list in `narrows_sim`.
     pub const fn tcp(
         name: &'static str,
         controller: &'static str,

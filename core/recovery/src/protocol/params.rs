@@ -1,14 +1,13 @@
 //! Parameters of the datagram endpoint: for media, and for a stream.
 
-use super::datagram_config::{DatagramConfig, FeedbackConfig, OpeningExchange, StreamRecovery};
-use super::tcp_config::Preset;
+use super::config::{DatagramConfig, FeedbackConfig, OpeningExchange, StreamRecovery};
 use super::{Family, ProtocolEntry};
+use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
 use narrows_congestion::{Environment, PathHints};
-use narrows_recovery::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 
 /// Parameters of the datagram endpoint: every media protocol accepts them in addition to its controller's own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
@@ -159,27 +158,26 @@ fn hears_loss(controller: &str) -> bool {
         || narrows_congestion::CONTROLLERS.iter().all(|c| c.name() != controller)
 }
 
-/// Builds a datagram endpoint's configuration from the given parameters. Parameters without effect are errors.
+/// Changes a configuration by the given parameters. Parameters without effect are errors.
 pub(super) fn configure(
     entry: &ProtocolEntry,
-    preset: Preset,
-    packet_bytes: u32,
+    base: &DatagramConfig,
     given: &Settings,
 ) -> Result<DatagramConfig, SpecError> {
-    let of = |given: &Settings| configured(entry, preset, packet_bytes, given);
+    let of = |given: &Settings| configured(entry, base, given);
     let c = of(given)?;
-    given.refuse_unread(entry.name, entry.endpoint_params(), |other| drop(of(other)))?;
+    given.refuse_unread(entry.name, entry.datagram_params(), |other| drop(of(other)))?;
     Ok(c)
 }
 
 fn configured(
     entry: &ProtocolEntry,
-    preset: Preset,
-    packet_bytes: u32,
+    base: &DatagramConfig,
     given: &Settings,
 ) -> Result<DatagramConfig, SpecError> {
-    let mut c = DatagramConfig::preset(preset);
-    c.packet_bytes = packet_bytes;
+    let mut c = base.clone();
+    let packet_bytes = c.packet_bytes;
+    let controller = narrows_congestion::find(entry.controller)?;
     if packet_bytes <= c.header_bytes || packet_bytes > 65_535 {
         return Err(SpecError::new(format!(
             "{}: packets of {packet_bytes} B: a packet is {} B to 65535 B, {} B of them headers",
@@ -194,15 +192,14 @@ fn configured(
     c.ecn = match given.choice("ecn") {
         "on" => true,
         "off" => false,
-        _ => entry.turns_on.contains(&"ecn"),
+        _ => controller.is_for_ecn() || entry.turns_on.contains(&"ecn"),
     };
     let mut ack_every = given.steps("ack-every", 1) as u32;
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
-    let is_paper = entry.family == Family::Media && preset == Preset::Ns2;
     if entry.family == Family::Media {
-        let has_receiver_side = narrows_congestion::find(entry.controller)?.receiver.is_some();
-        if is_paper && !given.given("ack-every") {
-            ack_every = u32::from(!has_receiver_side);
+        let has_receiver_side = controller.receiver.is_some();
+        if !given.given("ack-every") {
+            ack_every = c.feedback.ack_every.max(u32::from(!has_receiver_side));
         }
         if ack_every == 0 && !has_receiver_side {
             return Err(SpecError::new(format!(
@@ -210,7 +207,6 @@ fn configured(
                 entry.name, entry.controller
             )));
         }
-        c.window_pacing = !is_paper;
         if !sets_rate(entry.controller) {
             c.window_pacing = match given.choice("window-pacing") {
                 "on" => true,
@@ -262,42 +258,21 @@ fn configured(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Protocol;
+    use crate::protocol::Protocol;
     use narrows_base::Spec;
 
-    fn read(text: &str, preset: Preset) -> Result<DatagramConfig, SpecError> {
-        Ok(Protocol::read(&Spec::parse(text)?, preset, 1000)?.datagram())
-    }
-
-    /// Media use the same reports and pacing as over sockets. In preset `ns2` they use those of the papers'
-    /// simulations, unless parameters change that.
     #[test]
-    fn media_of_papers_report_and_pace_as_the_papers_do() {
-        let of = |text: &str, preset| {
-            let c = read(text, preset).unwrap();
-            (c.feedback.ack_every, c.window_pacing)
-        };
-        for protocol in ["tfrc", "tfwc", "tear-wireless", "fixed"] {
-            assert_eq!(of(protocol, Preset::Rfc), (32, true), "{protocol}");
-        }
-        assert_eq!(of("tfrc", Preset::Ns2), (0, false));
-        assert_eq!(of("tfwc", Preset::Ns2), (1, false));
-        assert_eq!(of("tfwc(ack-every=32,window-pacing=on)", Preset::Ns2), (32, true));
-        assert_eq!(of("rrtp+tfwc", Preset::Ns2), (32, true));
-    }
-
-    #[test]
-    fn without_a_receiver_side_packets_are_answered() {
-        assert_eq!(read("tear(ack-every=0)", Preset::Rfc).unwrap().feedback.ack_every, 0);
-        let refused = read("tfwc(ack-every=0)", Preset::Rfc).unwrap_err().to_string();
+    fn ack_every_zero_without_receiver_side_is_refused() {
+        let read = |text: &str| Protocol::read(&Spec::parse(text).unwrap(), 1000);
+        assert_eq!(read("tear(ack-every=0)").unwrap().config().feedback.ack_every, 0);
+        let refused = read("tfwc(ack-every=0)").unwrap_err().to_string();
         assert!(refused.contains("ack-every=0"), "{refused}");
         let config = DatagramConfig {
             feedback: FeedbackConfig { ack_every: 0, ..FeedbackConfig::default() },
-            ..DatagramConfig::preset(Preset::Rfc)
+            ..DatagramConfig::default()
         };
-        let cubic = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1000).unwrap();
-        let own =
-            Protocol::custom_media("mine", config, move |e| cubic.controller(e), None).unwrap();
+        let cubic = read("rrtp+cubic").unwrap();
+        let own = Protocol::custom("mine", config, move |e| cubic.controller(e), None).unwrap();
         assert_eq!(own.check().unwrap_err().field, "feedback.ack_every");
     }
 }

@@ -1,22 +1,25 @@
 //! Checks a configuration that a program filled in field by field. The parameters of a specification are within these
 //! bounds already: the descriptors' ranges are narrower.
 
-use super::datagram_config::{DatagramConfig, StreamRecovery};
-use super::tcp_config::{MAX_WINDOW, TcpConfig};
+use super::config::{DatagramConfig, MAX_WINDOW, StreamRecovery};
+use crate::rtt::RtoConfig;
 use narrows_base::field::{at_most, number, probability, whole};
 use narrows_base::{Duration, FieldError};
-use narrows_recovery::rtt::RtoConfig;
 
 /// Largest packet: its size on the wire has 16 bits.
 const MAX_PACKET: u64 = 65_535;
 /// Limit on all timers of an endpoint.
-const MAX_TIMER: Duration = Duration::from_secs(36_000);
+pub const MAX_TIMER: Duration = Duration::from_secs(36_000);
 /// Smallest limit on the RTO: below it there would be a storm of timeouts.
 const MIN_MAX_RTO: Duration = Duration::from_millis(1);
 /// Limit on the pacer's credit; beyond it packets would hardly be paced.
 const MAX_CREDIT: Duration = Duration::from_secs(10);
 
-fn sizes(packet: u32, header: u32, answer: (&str, u32)) -> Result<(), FieldError> {
+/// Checks the bytes of a full packet, of its headers, and of an acknowledgement under the name of its field.
+///
+/// # Errors
+/// A size that no packet has.
+pub fn sizes(packet: u32, header: u32, answer: (&str, u32)) -> Result<(), FieldError> {
     let smallest = u64::from(header) + 1;
     if !(smallest..=MAX_PACKET).contains(&u64::from(packet)) {
         let why = format!(
@@ -27,12 +30,20 @@ fn sizes(packet: u32, header: u32, answer: (&str, u32)) -> Result<(), FieldError
     whole(answer.0, u64::from(answer.1), 1, MAX_PACKET)
 }
 
-fn window(initial: f64, ssthresh: f64) -> Result<(), FieldError> {
+/// Checks the initial window and slow-start threshold in packets.
+///
+/// # Errors
+/// A value out of range.
+pub fn window(initial: f64, ssthresh: f64) -> Result<(), FieldError> {
     number("initial_window", initial, 1.0, MAX_WINDOW as f64)?;
     number("initial_ssthresh", ssthresh, 1.0, f64::INFINITY)
 }
 
-fn rto(c: &RtoConfig) -> Result<(), FieldError> {
+/// Checks the limits of a retransmission timeout.
+///
+/// # Errors
+/// A value out of range.
+pub fn rto(c: &RtoConfig) -> Result<(), FieldError> {
     let least = Duration::from_nanos(1);
     for (field, d, least) in [
         ("initial", c.initial, least),
@@ -46,17 +57,6 @@ fn rto(c: &RtoConfig) -> Result<(), FieldError> {
         }
     }
     Ok(())
-}
-
-/// Checks the fields of a TCP endpoint.
-pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
-    sizes(c.packet_bytes, c.header_bytes, ("ack_bytes", c.ack_bytes))?;
-    whole("ack_every", u64::from(c.ack_every), 1, u64::from(u32::MAX))?;
-    whole("send_buffer", c.send_buffer, 1, u64::MAX)?;
-    whole("receive_window", c.receive_window, 1, u64::MAX)?;
-    at_most("delayed_ack", c.delayed_ack, MAX_TIMER)?;
-    window(c.initial_window, c.initial_ssthresh)?;
-    rto(&c.rto).map_err(|e| e.within("rto"))
 }
 
 /// Checks the fields of a datagram endpoint. `has_receiver_side`: whether the controller's receiver side can request
