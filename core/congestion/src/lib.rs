@@ -24,6 +24,7 @@ mod illinois;
 mod jersey;
 mod ledbat;
 mod prague;
+pub mod quic;
 mod rap;
 mod reno;
 pub mod round_trips;

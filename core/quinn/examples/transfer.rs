@@ -39,7 +39,7 @@ fn configs(controller: &str) -> Result<(quinn::ServerConfig, quinn::ClientConfig
     let certificate = CertificateDer::from(made.cert);
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let mut transport = quinn::TransportConfig::default();
-    transport.send_window(16 << 20).congestion_controller_factory(factory(controller)?);
+    transport.congestion_controller_factory(factory(controller)?);
     let transport = Arc::new(transport);
     let mut server = quinn::ServerConfig::with_single_cert(vec![certificate.clone()], key.into())?;
     server.transport_config(transport.clone());

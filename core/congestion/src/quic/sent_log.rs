@@ -1,8 +1,8 @@
 //! Delivery counts at the time of sending, for delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation).
-//! quinn identifies a packet by its send time.
+//! A packet is identified by its send time.
 
+use crate::RateSample;
 use narrows_base::{Duration, Time};
-use narrows_congestion::RateSample;
 use std::collections::VecDeque;
 
 /// The most send times kept: with one per packet, ten seconds at 100 Mbit/s.
