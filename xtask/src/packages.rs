@@ -63,7 +63,9 @@ fn package_of(line: &str) -> String {
 pub fn check_packaging() -> Result<(), String> {
     let mut args =
         vec!["package", "--workspace", "--no-verify", "--offline", "--allow-dirty", "--quiet"];
-    for developers in ["xtask", "narrows-fuzzed", "narrows-experiments", "narrows-python"] {
+    for developers in
+        ["xtask", "narrows-fuzzed", "narrows-experiments", "narrows-python", "narrows-stacks"]
+    {
         args.extend(["--exclude", developers]);
     }
     cargo(&args)

@@ -149,6 +149,9 @@ macro_rules! quic_node {
             pub bytes: u64,
             /// Smoothed RTT at the last turn.
             pub rtt: Duration,
+            /// Sum of the smoothed RTTs of all turns with an open stream, and their number.
+            rtt_total: Duration,
+            turns: u32,
             /// When all was acknowledged, or read.
             pub finished: Option<Instant>,
             /// Why the connection ended, if by an error.
@@ -169,9 +172,16 @@ macro_rules! quic_node {
                     size: 0,
                     bytes: 0,
                     rtt: Duration::ZERO,
+                    rtt_total: Duration::ZERO,
+                    turns: 0,
                     finished: None,
                     error: None,
                 }
+            }
+
+            /// Mean of the smoothed RTTs of all turns.
+            pub fn mean_rtt(&self) -> Duration {
+                self.rtt_total / self.turns.max(1)
             }
 
             fn on(self, side: Side) -> Transfer {
@@ -224,6 +234,10 @@ macro_rules! quic_node {
                     }
                 }
                 self.rtt = smoothed_rtt(connection);
+                if self.stream.is_some() {
+                    self.rtt_total += self.rtt;
+                    self.turns += 1;
+                }
                 if self.side == Side::Server && self.stream.is_none() {
                     self.stream = connection.streams().accept(Dir::Uni);
                 }
