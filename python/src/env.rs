@@ -1,7 +1,7 @@
 //! `narrows.env`: environments for learning. NumPy arrays are read and written in place, without the GIL.
 
 use crate::errors::{SpecError, guarded, spec};
-use narrows_env::{
+use narrows_lab::env::{
     ACTIONS, Autoreset, COLUMNS, EnvError, Environment, EnvironmentSettings, OBSERVATIONS, REWARDS,
     StepLength, Stepped, Task, Transport, VectorEnvironment,
 };

@@ -3,9 +3,9 @@
 use crate::help::{COMPARE, EXAMPLES, LIST, RUN, SWEEP, compare};
 use crate::watched::{PacedPage, Page};
 use clap::{Args, Parser, Subcommand};
+use narrows_lab::options::values::{PARTS, number, part};
+use narrows_lab::options::{Jobs, RARE};
 use narrows_lab::sweep::journal::SweepPart;
-use narrows_options::values::{PARTS, number, part};
-use narrows_options::{Jobs, RARE};
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -75,7 +75,7 @@ pub struct Man {
 #[derive(Args)]
 pub struct CompareArgs {
     #[command(flatten)]
-    pub question: narrows_options::Compare,
+    pub question: narrows_lab::options::Compare,
     /// In addition to the simulation, run the kernel's TCP over emulated links in real time, with the same controllers
     /// and with Linux's own (Linux, root)
     #[cfg(feature = "full")]
@@ -103,7 +103,7 @@ impl CompareArgs {
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
-    pub run: narrows_options::Run,
+    pub run: narrows_lab::options::Run,
     #[command(flatten)]
     pub live: PacedPage,
     #[command(flatten)]
@@ -113,7 +113,7 @@ pub struct RunArgs {
 #[derive(Args)]
 pub struct SweepArgs {
     #[command(flatten)]
-    pub sweep: narrows_options::Sweep,
+    pub sweep: narrows_lab::options::Sweep,
     /// Run everything again, including runs that DIR has already
     #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub fresh: bool,

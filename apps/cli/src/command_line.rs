@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::error::{ContextKind, ContextValue};
-use narrows_options::words::{quoted, refusal};
+use narrows_lab::options::words::{quoted, refusal};
 use std::ffi::OsString;
 
 /// The words of a command line, with those of the file that it names.

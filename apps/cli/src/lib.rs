@@ -63,7 +63,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use command_line::GivenWords;
 use failure::Failure;
-use narrows_options::words;
+use narrows_lab::options::words;
 pub use narrows_sim::Registry;
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -22,8 +22,8 @@ use crate::live::LiveArgs;
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
 use clap::Args;
-use narrows_options::RARE;
-use narrows_options::values::seed;
+use narrows_lab::options::RARE;
+use narrows_lab::options::values::seed;
 use std::path::PathBuf;
 
 #[derive(Args)]

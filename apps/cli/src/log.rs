@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use narrows_base::SpecError;
 use narrows_base::text::escaped_json;
-use narrows_options::RARE;
+use narrows_lab::options::RARE;
 use narrows_peers::error::shown;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -4,11 +4,11 @@ use crate::failure::Failure;
 use crate::terminal::note;
 use crate::transport::address;
 use clap::Args;
+use narrows_lab::options::RARE;
 use narrows_live::MetricsListener;
 use narrows_live::metrics::endpoint::EndpointMetrics;
 use narrows_live::metrics::{Counter, MetricSource};
 use narrows_net::tap::{self, Tap};
-use narrows_options::RARE;
 use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Default)]

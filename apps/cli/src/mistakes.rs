@@ -4,7 +4,7 @@
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use narrows_base::SpecError;
-use narrows_options::words::quoted;
+use narrows_lab::options::words::quoted;
 use narrows_scenario::keys;
 use std::ffi::OsString;
 

@@ -12,6 +12,7 @@ use crate::transport::{PACKET, address, addresses, host_addresses};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
+use narrows_lab::options::values::{seed, time};
 use narrows_link::LinkConfig;
 use narrows_live::link::LiveLinkTap;
 use narrows_live::metrics::link::LinkMetrics;
@@ -19,7 +20,6 @@ use narrows_net::relay::{
     DirectionStats, MAX_CLIENTS, MissedDatagram, Relay, RelayObserver, RelayStats, RelayTap,
     RelayedDatagram,
 };
-use narrows_options::values::{seed, time};
 use narrows_scenario::BottleneckLink;
 use narrows_scenario::link_direction::{LinkDirection, TraceStart};
 use narrows_scenario::plan::back_name;

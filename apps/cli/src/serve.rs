@@ -15,7 +15,7 @@ use narrows_base::Rate;
 use narrows_files::rrtp::{Permit, ServerControl};
 use narrows_files::service::{AnsweredRequest, PATH_SHOWN, Permits};
 use narrows_files::{Service, rrtp, tcp, url};
-use narrows_options::RARE;
+use narrows_lab::options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::learned::LearnedPaths;
 use narrows_peers::{Error, ErrorKind, error, key};

@@ -1,6 +1,6 @@
 //! `narrows sweep --slurm`: a sweep as an array of jobs for a cluster with SLURM.
 
-use narrows_options::words::quoted;
+use narrows_lab::options::words::quoted;
 use std::path::Path;
 
 /// The script of a sweep in `parts` parts; `words` are the command's without `--slurm`.

@@ -7,8 +7,8 @@ use crate::terminal::{
     STOP, TerminalBar, catch_interrupt, note, print, print_json, text_width, width,
 };
 use crate::watched::WatchedRun;
+use narrows_lab::options::words::quoted;
 use narrows_lab::sweep::{SweepControl, SweepMetadata, SweepOutcome, journal};
-use narrows_options::words::quoted;
 use narrows_report::sweep::{json, shown, write};
 use narrows_report::{output, summary};
 

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_files::{Scheme, Url, url};
-use narrows_options::RARE;
+use narrows_lab::options::RARE;
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::LearnedPaths;

@@ -5,6 +5,7 @@ use crate::live::stay;
 pub use crate::live::{LiveArgs as Page, PacedLive as PacedPage};
 use narrows_lab::execute::RunObserver;
 use narrows_lab::measure::{Better, MEASURES, Measure};
+use narrows_lab::options::sweep::TableSelection;
 use narrows_lab::sweep::CheckedSweep;
 use narrows_lab::sweep::found::StoredResult;
 use narrows_lab::sweep::grid::Parameter;
@@ -12,7 +13,6 @@ use narrows_live::LivePage;
 use narrows_live::board::{Board, BoardAbout};
 use narrows_live::feed::Feed;
 use narrows_live::simulation::Simulations;
-use narrows_options::sweep::TableSelection;
 use narrows_scenario::Plan;
 use std::sync::Arc;
 

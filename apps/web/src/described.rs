@@ -2,9 +2,9 @@
 //! scenario file.
 
 use crate::question::PageQuestion;
+use narrows_lab::options::words::command_line;
 use narrows_lab::recommendation::Aim;
 use narrows_link::QueueLimit;
-use narrows_options::words::command_line;
 use narrows_scenario::link_direction::bdp_packets;
 use narrows_scenario::trace_convert::{Form, convert};
 use narrows_scenario::values::loss_text;

@@ -13,9 +13,13 @@ pub mod buffers;
 pub mod catalogue;
 pub mod collect;
 pub mod compare;
+#[cfg(feature = "env")]
+pub mod env;
 pub mod execute;
 pub mod interval;
 pub mod measure;
+#[cfg(feature = "options")]
+pub mod options;
 pub mod outcome;
 pub mod parallel;
 pub mod recommendation;

@@ -9,11 +9,11 @@ use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json
 use crate::transport::rate;
 use clap::Args;
 use narrows_base::{Duration, Rate};
+use narrows_lab::options::RARE;
+use narrows_lab::options::values::time;
 use narrows_media::blocking;
 use narrows_media::group::{self, Interface};
 use narrows_media::group_run::{GroupReceive, GroupSend};
-use narrows_options::RARE;
-use narrows_options::values::time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Default group, of IPv4's site-local scope (RFC 2365).

@@ -2,8 +2,8 @@
 
 use crate::transport::rate;
 use narrows_base::{Duration, Rate};
+use narrows_lab::options::values::time;
 use narrows_media::hello::LATENCIES;
-use narrows_options::values::time;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// `PORT`, on loopback, or `ADDRESS:PORT`, for clap.

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use clap::Args;
 use narrows_lab::execute::RunObserver;
+use narrows_lab::options::sweep::TableSelection;
 use narrows_lab::sweep::CheckedSweep;
 use narrows_lab::sweep::found::StoredResult;
-use narrows_options::sweep::TableSelection;
 use narrows_scenario::Plan;
 
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! Many environments: threads, seeds, resets.
 
 use super::{Autoreset, Stepped, VectorEnvironment};
-use crate::{Environment, EnvironmentSettings, MAX_COMPETITORS, Task};
+use crate::env::{Environment, EnvironmentSettings, MAX_COMPETITORS, Task};
 use std::sync::Arc;
 
 const N: usize = 24;

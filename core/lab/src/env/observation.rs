@@ -1,6 +1,6 @@
 //! The list of observations: values that a sender can measure.
 
-use crate::step::EpisodeStep;
+use crate::env::step::EpisodeStep;
 use narrows_base::SpecError;
 
 /// A number that a policy may see. Each is finite for any step.

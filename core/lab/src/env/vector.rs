@@ -3,9 +3,9 @@
 //! An environment depends only on its own seed, and writes its results into its own part of the caller's arrays.
 //! Threads take environments as they become free, so the assignment to threads does not affect results.
 
-use crate::environment::{Environment, check_actions};
-use crate::error::EnvError;
-use crate::task::Task;
+use crate::env::environment::{Environment, check_actions};
+use crate::env::error::EnvError;
+use crate::env::task::Task;
 use narrows_base::SpecError;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};

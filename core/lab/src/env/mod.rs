@@ -9,9 +9,9 @@
 //! All results are a function of the seed, with any number of threads.
 //!
 //! ```
-//! use narrows_env::{Environment, Task};
+//! use narrows_lab::env::{Environment, Task};
 //!
-//! let task = Task::new(&narrows_env::EnvironmentSettings { link: "10Mbit/s..20Mbit/s,10ms".into(), ..Default::default() })?;
+//! let task = Task::new(&narrows_lab::env::EnvironmentSettings { link: "10Mbit/s..20Mbit/s,10ms".into(), ..Default::default() })?;
 //! let mut environment = Environment::new(task.into());
 //! let mut observation = vec![0.0; environment.task().observations().len()];
 //! environment.reset(7, &mut observation)?;
@@ -21,7 +21,7 @@
 //!     throughput = environment.last_step().throughput();
 //! }
 //! assert!(throughput > 0.9, "the window has grown until the link is full: {throughput}");
-//! # Ok::<(), narrows_env::EnvError>(())
+//! # Ok::<(), narrows_lab::env::EnvError>(())
 //! ```
 
 mod action;

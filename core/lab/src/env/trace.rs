@@ -1,6 +1,6 @@
 //! The record of an environment's episode, for pictures.
 
-use crate::step::EpisodeStep;
+use crate::env::step::EpisodeStep;
 
 /// The columns of a trace, in this order.
 pub const COLUMNS: [&str; 7] = [

@@ -1,11 +1,11 @@
 //! One environment: a flow over a link, a step at a time.
 
-use crate::action::Action;
-use crate::controller::{StepController, StepCounts};
-use crate::error::EnvError;
-use crate::step::EpisodeStep;
-use crate::task::{ENVIRONMENT, Task};
-use crate::trace::EpisodeTrace;
+use crate::env::action::Action;
+use crate::env::controller::{StepController, StepCounts};
+use crate::env::error::EnvError;
+use crate::env::step::EpisodeStep;
+use crate::env::task::{ENVIRONMENT, Task};
+use crate::env::trace::EpisodeTrace;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_congestion::Controller;
 use narrows_sim::{SimError, Simulation};

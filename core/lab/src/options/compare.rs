@@ -1,12 +1,12 @@
 //! Options of `compare`.
 
-use crate::values::{FLOWS, SEEDS, number, seed, time};
-use crate::{RARE, TimelineOptions};
+use crate::collect::OutcomeMetadata;
+use crate::options::values::{FLOWS, SEEDS, number, seed, time};
+use crate::options::{RARE, TimelineOptions};
+use crate::recommendation::Aim;
+use crate::{Question, compare};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
-use narrows_lab::collect::OutcomeMetadata;
-use narrows_lab::recommendation::Aim;
-use narrows_lab::{Question, compare};
 use narrows_scenario::{Scenario, scenario_file};
 use narrows_sim::SourceSpec;
 use narrows_sim::protocol::Preset;

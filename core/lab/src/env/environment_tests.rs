@@ -1,7 +1,7 @@
 //! One environment: effects of actions, observations, and refused input.
 
 use super::Environment;
-use crate::{
+use crate::env::{
     ACTIONS, EnvError, EnvironmentSettings, OBSERVATIONS, REWARDS, StepLength, Task, Transport,
 };
 use narrows_sim::protocol::Preset;

@@ -1,12 +1,12 @@
 //! Common settings of environments, read and checked once.
 
-use crate::action::Action;
-use crate::controller::StepController;
-use crate::distribution::LinkDistribution;
-use crate::episode::Episode;
-use crate::observation::Observation;
-use crate::reward::Reward;
-use crate::step::EpisodeStep;
+use crate::env::action::Action;
+use crate::env::controller::StepController;
+use crate::env::distribution::LinkDistribution;
+use crate::env::episode::Episode;
+use crate::env::observation::Observation;
+use crate::env::reward::Reward;
+use crate::env::step::EpisodeStep;
 use narrows_base::{Duration, RandomKey, Spec, SpecError, Time, units};
 use narrows_congestion::{Controller, Environment as Known};
 use narrows_link::LinkConfig;
@@ -92,11 +92,11 @@ pub struct EnvironmentSettings {
     pub protocol: Option<String>,
     /// `NAME[:M]`: competitors on the same link.
     pub against: Option<String>,
-    /// Limits that a policy sets: names of [`ACTIONS`](crate::ACTIONS).
+    /// Limits that a policy sets: names of [`ACTIONS`](crate::env::ACTIONS).
     pub actions: Vec<String>,
-    /// Values that a policy observes: names of [`OBSERVATIONS`](crate::OBSERVATIONS).
+    /// Values that a policy observes: names of [`OBSERVATIONS`](crate::env::OBSERVATIONS).
     pub observations: Vec<String>,
-    /// Terms of the reward: names of [`REWARDS`](crate::REWARDS) and their weights.
+    /// Terms of the reward: names of [`REWARDS`](crate::env::REWARDS) and their weights.
     pub rewards: Vec<(String, f64)>,
     /// Length of a step.
     pub step: StepLength,

@@ -1,7 +1,7 @@
 //! Data of a finished step, from which observations and rewards are computed.
 
-use crate::controller::StepCounts;
-use crate::episode::Episode;
+use crate::env::controller::StepCounts;
+use crate::env::episode::Episode;
 use narrows_congestion::SendLimits;
 
 /// A step that has been played. Rates are of packets on the wire.

@@ -1,7 +1,7 @@
 //! Parsers of the options' values; errors have one line.
 
+use crate::sweep::journal::SweepPart;
 use narrows_base::Duration;
-use narrows_lab::sweep::journal::SweepPart;
 use narrows_scenario::values;
 use std::fmt::Display;
 use std::ops::RangeInclusive;

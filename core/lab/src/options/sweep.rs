@@ -1,13 +1,13 @@
 //! Options of `sweep`.
 
-use crate::run::link_for_file;
-use crate::values::{FLOWS, SEEDS, number, seed, time};
-use crate::{RARE, TimelineOptions};
+use crate::Question;
+use crate::measure::MEASURES;
+use crate::options::run::link_for_file;
+use crate::options::values::{FLOWS, SEEDS, number, seed, time};
+use crate::options::{RARE, TimelineOptions};
+use crate::sweep::{self, Base, Grid};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
-use narrows_lab::Question;
-use narrows_lab::measure::MEASURES;
-use narrows_lab::sweep::{self, Base, Grid};
 use narrows_scenario::{links, scenario_file};
 use narrows_sim::SourceSpec;
 use narrows_sim::protocol::Preset;

@@ -73,7 +73,7 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Compare, Sweep};
+    use crate::options::{Compare, Sweep};
 
     fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
         list.iter().map(|(a, b)| ((*a).to_string(), (*b).to_string())).collect()

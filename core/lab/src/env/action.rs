@@ -1,6 +1,6 @@
 //! The list of actions: the limits that a policy sets, once a step.
 
-use crate::episode::Episode;
+use crate::env::episode::Episode;
 use narrows_base::{Rate, SpecError, math};
 use narrows_congestion::SendLimits;
 

@@ -1,6 +1,6 @@
 //! The list of terms of a reward, which is their weighted sum.
 
-use crate::step::EpisodeStep;
+use crate::env::step::EpisodeStep;
 use narrows_base::{SpecError, math};
 
 /// A term of a reward. Unlike an observation, it may use properties of the link.

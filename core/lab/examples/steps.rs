@@ -3,10 +3,10 @@
 //! counterpart in Python. Arguments: RTT in ms, environments, steps, threads (0: one per core), rounds, and `alone` for
 //! the engine alone.
 //!
-//! `cargo run --release -p narrows-env --example steps -- 20 1024 400 2 5`
+//! `cargo run --release -p narrows-lab --features env --example steps -- 20 1024 400 2 5`
 
 use narrows_congestion::{Ack, Controller, SendLimits};
-use narrows_env::{Autoreset, EnvironmentSettings, Stepped, Task, VectorEnvironment};
+use narrows_lab::env::{Autoreset, EnvironmentSettings, Stepped, Task, VectorEnvironment};
 use narrows_sim::NetworkSpec;
 use rayon::prelude::*;
 use std::sync::Arc;

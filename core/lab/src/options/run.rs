@@ -1,11 +1,11 @@
 //! Options of `run`.
 
-use crate::TimelineOptions;
-use crate::values::{SEEDS, number, seed};
+use crate::collect::OutcomeMetadata;
+use crate::options::TimelineOptions;
+use crate::options::values::{SEEDS, number, seed};
+use crate::recommendation::Aim;
 use clap::Args;
 use narrows_base::SpecError;
-use narrows_lab::collect::OutcomeMetadata;
-use narrows_lab::recommendation::Aim;
 use narrows_scenario::{BottleneckLink, Plan, Scenario, scenario_file};
 use std::path::{Path, PathBuf};
 
