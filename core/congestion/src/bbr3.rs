@@ -19,13 +19,13 @@
 //! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK. The
 //! packets in flight and lost when a packet was sent are recorded to a 64th of a round. The ranges lost in a round are
 //! counted as the ACKs that reveal them. The budget for offload is one send quantum, as for QUIC (section 5.5.8.2),
-//! because packets leave one by one. A spurious recovery is not undone (section 5.5.11). Marks are ignored, as in the
-//! draft.
+//! because packets leave one by one. Marks are ignored, as in the draft.
 
 mod cycle;
 mod history;
 mod limits;
 mod model;
+mod undo;
 
 use crate::bbr::WindowedMax;
 use crate::{Ack, CongestionEvent, Controller, Environment, RecoveryCause};
@@ -35,6 +35,7 @@ use history::DeliveryHistory;
 use limits::Bbr3Window;
 use model::{Bbr3Rounds, FullPipe, InFlight, LossRound, MaxBandwidth, MinRtt};
 use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Variable};
+use undo::ModelBeforeLosses;
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -92,6 +93,7 @@ fn fresh(environment: &Environment) -> Bbr3 {
         extra: ExtraAcked { began: None, acked: 0, max: WindowedMax::new(10) },
         window: Bbr3Window::new(cwnd, packet_bits),
         idle_restart: false,
+        before_losses: None,
     }
 }
 
@@ -177,6 +179,7 @@ struct Bbr3 {
     extra: ExtraAcked,
     window: Bbr3Window,
     idle_restart: bool,
+    before_losses: Option<ModelBeforeLosses>,
 }
 
 impl Bbr3 {
@@ -256,6 +259,9 @@ impl Controller for Bbr3 {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::Losses(loss) => {
+                if loss.new_episode {
+                    self.save_model();
+                }
                 self.losses.note(loss.segments, self.rounds.delivered);
                 if !self.cycle.probe_sample {
                     return;
@@ -273,9 +279,11 @@ impl Controller for Bbr3 {
                     self.in_flight_too_high(loss.now, at_loss);
                 }
             }
-            // The window is restored when the recovery ends.
             CongestionEvent::SpuriousLosses(spurious) => {
                 self.losses.total = self.losses.total.saturating_sub(spurious.packets);
+                if spurious.undo {
+                    self.undo_losses();
+                }
             }
             // The draft does not use marks.
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)

@@ -51,7 +51,7 @@ impl Bbr3 {
         self.state = Bbr3State::Down;
     }
 
-    fn start_refill(&mut self) {
+    pub(super) fn start_refill(&mut self) {
         self.reset_short_term();
         self.cycle.up_rounds = 0;
         self.cycle.up_acked = 0.0;
@@ -178,6 +178,7 @@ impl Bbr3 {
         let min = self.product(1.0).min(self.window.cwnd) * BETA;
         self.in_flight.long_term = at_loss.max(min);
         if self.state == Bbr3State::Up {
+            self.losses_end_state();
             self.start_down(now);
         }
     }

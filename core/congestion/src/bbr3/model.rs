@@ -46,6 +46,14 @@ impl MaxBandwidth {
     pub fn now(&self) -> f64 {
         self.max().min(self.short_term)
     }
+    /// Infinite before a loss.
+    pub fn short_term(&self) -> f64 {
+        self.short_term
+    }
+    /// Raises the short-term bound to at least this.
+    pub fn raise_short_term(&mut self, least: f64) {
+        self.short_term = self.short_term.max(least);
+    }
     /// A probing cycle ends: the maximum of the cycle before the last is dropped.
     pub fn advance(&mut self) {
         self.max = [0.0, self.max[0]];
@@ -256,6 +264,7 @@ impl Bbr3 {
             let share = lost / (lost + self.in_flight.latest).max(1.0);
             let losses = self.losses.start && self.losses.events >= STARTUP_LOSSES;
             if losses && in_recovery && share > LOSS_THRESHOLD && !self.full.reached {
+                self.losses_end_state();
                 self.full.reached = true;
                 self.in_flight.long_term = self.product(1.0).max(self.in_flight.latest);
             }

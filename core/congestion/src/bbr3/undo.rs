@@ -1,0 +1,58 @@
+//! Undoes the effects of a loss recovery that turned out spurious (section 5.5.11).
+
+use super::{Bbr3, Bbr3State};
+
+/// The model before a loss recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelBeforeLosses {
+    bandwidth_short_term: f64,
+    short_term: f64,
+    long_term: f64,
+    /// The state that the losses ended: Startup or Up.
+    ended: Option<Bbr3State>,
+}
+
+impl Bbr3 {
+    /// Saves the model at the first losses of an episode (SaveStateUponLoss).
+    pub(super) fn save_model(&mut self) {
+        self.before_losses = Some(ModelBeforeLosses {
+            bandwidth_short_term: self.bandwidth.short_term(),
+            short_term: self.in_flight.short_term,
+            long_term: self.in_flight.long_term,
+            ended: None,
+        });
+    }
+
+    /// Losses end the present state.
+    pub(super) fn losses_end_state(&mut self) {
+        let state = self.state;
+        if let Some(before) = &mut self.before_losses {
+            before.ended = Some(state);
+        }
+    }
+
+    /// No packet of the last loss episode was lost (HandleSpuriousLossDetection).
+    pub(super) fn undo_losses(&mut self) {
+        let Some(before) = self.before_losses.take() else { return };
+        self.window.in_recovery = false;
+        self.window.restore();
+        self.losses.any = false;
+        self.full.restart(0.0);
+        self.bandwidth.raise_short_term(before.bandwidth_short_term);
+        self.in_flight.short_term = self.in_flight.short_term.max(before.short_term);
+        self.in_flight.long_term = self.in_flight.long_term.max(before.long_term);
+        let is_measuring_rtt = self.state == Bbr3State::ProbeRtt;
+        match before.ended {
+            Some(Bbr3State::Startup) if self.state != Bbr3State::Startup => {
+                self.full.reached = false;
+                if !is_measuring_rtt {
+                    self.state = Bbr3State::Startup;
+                }
+            }
+            Some(Bbr3State::Up) if self.state != Bbr3State::Up && !is_measuring_rtt => {
+                self.start_refill();
+            }
+            _ => {}
+        }
+    }
+}
