@@ -27,6 +27,13 @@ const MAX_HELD: usize = 1 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct NodeId(pub(crate) usize);
 
+impl NodeId {
+    /// Its number, in the order of adding.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// A duplex link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LinkId(pub(crate) usize);
@@ -197,6 +204,11 @@ impl Network {
         self.places.push(Place { kind, ports: Vec::new() });
         self.routes.clear();
         NodeId(self.places.len() - 1)
+    }
+
+    /// The node of this number, as [`NodeId::index`] returns it.
+    pub fn node(&self, index: usize) -> Option<NodeId> {
+        (index < self.places.len()).then_some(NodeId(index))
     }
 
     /// Ends mappings of an address translator that were idle for so long; by default they never end.

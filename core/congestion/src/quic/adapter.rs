@@ -17,8 +17,10 @@ use std::time::Instant;
 
 /// The smallest window in packets: stacks divide by it.
 const MIN_WINDOW: f64 = 1.0;
-/// The largest window in bytes: stacks add to it.
-const MAX_BYTES: f64 = (1u64 << 62) as f64;
+/// The largest window, and the most bytes in flight: sums of them do not overflow.
+const MAX_BYTES: u64 = 1 << 60;
+/// The longest smoothed RTT in nanoseconds: 36 years.
+const MAX_RTT: u64 = 1 << 60;
 
 /// A batch of acknowledgements.
 #[derive(Clone, Debug, Default)]
@@ -263,7 +265,7 @@ impl QuicAdapter {
         self.log.sent(now, is_first, self.app_limited);
         let before = self.packets(self.in_flight);
         let mtu = self.mtu;
-        self.in_flight = self.in_flight.saturating_add(bytes);
+        self.in_flight = self.in_flight.saturating_add(bytes).min(MAX_BYTES);
         let packets = self.packets(bytes);
         let scale = self.nominal_mtu as f64 / mtu as f64;
         self.with(now, |controller| {
@@ -294,7 +296,8 @@ impl QuicAdapter {
         if let Some(number) = number {
             self.numbered.acked(number, sent);
         }
-        let smoothed = u64::try_from(smoothed_rtt.as_nanos()).unwrap_or(u64::MAX);
+        let smoothed =
+            u64::try_from(smoothed_rtt.as_nanos()).map_or(MAX_RTT, |rtt| rtt.min(MAX_RTT));
         self.see_rtt(now.since(sent), Duration::from_nanos(smoothed));
         self.batch.packets += self.packets(bytes);
         self.batch.arrived.push((sent, bytes));
@@ -305,7 +308,7 @@ impl QuicAdapter {
     pub fn end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool) {
         self.app_limited = app_limited;
         let now = self.time(now);
-        self.acked_batch(now, in_flight);
+        self.acked_batch(now, in_flight.min(MAX_BYTES));
     }
 
     /// A packet was lost; [`losses`](QuicAdapter::losses) follows.
@@ -423,7 +426,7 @@ impl QuicAdapter {
             _ => f64::INFINITY,
         };
         let least = MIN_WINDOW * self.mtu as f64;
-        let carried = carried.max(least).min(MAX_BYTES) as u64;
+        let carried = carried.max(least).min(MAX_BYTES as f64) as u64;
         self.window().min(carried)
     }
 
@@ -444,7 +447,7 @@ impl QuicAdapter {
     }
 
     fn bytes(&self, packets: f64) -> u64 {
-        (packets * self.mtu as f64).min(MAX_BYTES) as u64
+        (packets * self.mtu as f64).min(MAX_BYTES as f64) as u64
     }
 }
 
