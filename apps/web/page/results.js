@@ -1,5 +1,6 @@
 // The answer: rounds of seeds on all workers, and the report of what is finished.
-const PREVIEW_PACKETS = 120000, NARROW = 0.08, MOST_SEEDS = 30;
+// The first look simulates so many packets per worker: some 20 ms of work.
+const PREVIEW_PACKETS = 20000, NARROW = 0.08, MOST_SEEDS = 30;
 const ROUNDS = [1, 2, 4, 6, 10, 15, 22, 30];
 
 class Results {
@@ -39,9 +40,10 @@ class Results {
     if (work > 2 * PREVIEW_PACKETS) {
       const first_s = Math.max(about.seconds * PREVIEW_PACKETS / work, 0.5);
       const preview = question.json({ first_s });
-      const runs = await this.runs(preview, count, 0, 1, isOver);
+      // The second seed, since runs of the first one have series.
+      const runs = await this.runs(preview, count, 1, 2, isOver);
       if (isOver()) return;
-      await this.report(preview, runs, false, isOver);
+      await this.report(preview, runs, "first", isOver);
       if (isOver()) return;
       this.page.progress(`A first look: ${first_s.toPrecision(2)} s of ${about.seconds} s, one seed.`);
     }
@@ -54,13 +56,13 @@ class Results {
       const more = await this.runs(question.json(), count, have, seeds, isOver);
       if (isOver()) return;
       more.forEach((list, variant) => runs[variant].push(...list));
-      answer = await this.report(question.json(), runs, false, isOver);
+      answer = await this.report(question.json(), runs, "round", isOver);
       if (isOver()) return;
       this.page.progress(`${seeds} of up to ${wanted} seeds`);
       const enough = !question.get("seeds") && seeds >= 4 && answer.width !== null && answer.width < NARROW;
       if (enough || (answer.once && seeds > 1)) break;
     }
-    answer = await this.report(question.json({ options: { seeds: String(runs[0].length) } }), runs, about.draws || count > 1, isOver);
+    answer = await this.report(question.json({ options: { seeds: String(runs[0].length) } }), runs, "last", isOver);
     if (isOver()) return;
     const took = (performance.now() - begun) / 1000;
     this.page.done(answer, `${answer.seeds} ${answer.seeds === 1 ? "seed" : "seeds"} in ${took.toFixed(1)} s`);
@@ -81,17 +83,28 @@ class Results {
     return isOver() ? [] : runs;
   }
 
-  async report(question, runs, trials, isOver) {
+  // `kind` is "first" for a first look, and "last" for the report with trials.
+  async report(question, runs, kind, isOver) {
+    const trials = kind === "last";
     const lists = runs.map((list) => `[${list.join(",")}]`).join(",");
     const request = `{"question":${JSON.stringify(question)},"runs":[${lists}],"trials":${trials}}`;
     const hand = trials ? this.pool.judge : this.pool.desk;
     const answer = JSON.parse(await hand.ask("answer", request));
-    if (!isOver()) this.show(answer);
+    if (!isOver()) this.show(answer, kind === "first");
     return answer;
   }
 
   // A report of the same protocols and bars renews the page's; another one replaces it.
-  show(answer) {
+  show(answer, isFirst) {
+    if (isFirst) {
+      this.shown = null;
+      this.ending?.abort();
+      byId("answer").innerHTML = answer.answer;
+      byId("comparison").innerHTML = answer.comparison;
+      byId("sides")?.remove();
+      byId("traces").replaceChildren();
+      return;
+    }
     data = JSON.parse(answer.data);
     const same = JSON.stringify([data.protocols.map((p) => p.name), data.bars.map((b) => [b.title, b.mean.map((m) => !!m)]), data.end]);
     byId("answer").innerHTML = answer.answer;

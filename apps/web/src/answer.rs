@@ -1,7 +1,6 @@
 //! The report of finished runs: the parts of `compare`'s page, and what the page needs to decide on more seeds.
 
-use crate::question::{MAX_SEEDS, PageQuestion};
-use crate::request::untimed;
+use crate::question::{MAX_SEEDS, PageQuestion, untimed};
 use crate::stored::RunText;
 use narrows_lab::Outcome;
 use narrows_lab::collect::collect;

@@ -1,7 +1,6 @@
 //! One protocol under a lens: the live page's data of its first seed.
 
-use crate::question::PageQuestion;
-use crate::request::untimed;
+use crate::question::{PageQuestion, untimed};
 use narrows_base::{Spec, Time};
 use narrows_lab::execute::execute_observed;
 use narrows_live::feed::Feed;

@@ -4,12 +4,14 @@ use narrows_base::{Duration, SpecError, Time};
 use narrows_lab::Question;
 use narrows_lab::collect::OutcomeMetadata;
 use narrows_lab::compare::source;
+use narrows_lab::execute::RunControl;
 use narrows_lab::options::words::command_line;
 use narrows_lab::options::{Compare, TimelineOptions, values};
 use narrows_lab::recommendation::Aim;
 use narrows_scenario::{Plan, links, scenario_file, text_file};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 /// Most packets that a run may send: some ten seconds of work in a browser.
 const MAX_PACKETS: f64 = 2e7;
@@ -69,6 +71,12 @@ impl PageQuestion {
         bounded(&plan).map_err(|e| e.to_string())?;
         Ok(PlannedQuestion { plan, about, usual })
     }
+}
+
+/// Nothing stops a run: the page ends the worker instead.
+pub fn untimed() -> RunControl<'static> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    RunControl { stop: &STOP, progress: &|_| (), jobs: 1 }
 }
 
 /// The options as `compare` has them. clap would read them, too, and would be a sixth of the module.

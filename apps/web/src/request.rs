@@ -1,13 +1,12 @@
 //! Requests of the page and their answers. A request is a name, a line feed, and its arguments as JSON.
 
-use crate::question::PageQuestion;
+use crate::question::{PageQuestion, untimed};
 use crate::stored::RunText;
 use crate::{answer, choices, described, lens, own};
-use narrows_lab::execute::{RunControl, execute_one};
+use narrows_lab::execute::execute_one;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::sync::atomic::AtomicBool;
 
 /// One protocol with one seed, both counted from 0.
 #[derive(Deserialize)]
@@ -104,12 +103,6 @@ fn digest(request: &DigestRequest) -> Result<serde_json::Value, String> {
     let network = plan.network(request.variant, request.seed, false);
     let run = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
     Ok(json!(format!("{:016x}", run.digest)))
-}
-
-/// Nothing stops a run: the page ends the worker instead.
-pub(crate) fn untimed() -> RunControl<'static> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    RunControl { stop: &STOP, progress: &|_| (), jobs: 1 }
 }
 
 #[cfg(test)]
