@@ -1,4 +1,4 @@
-//! The report of finished runs: the parts of `compare`'s page, and what the page needs to decide on more seeds.
+//! Reports of finished runs: the parts of `compare`'s page, and the width of their intervals.
 
 use crate::question::{MAX_SEEDS, PageQuestion, untimed};
 use crate::stored::RunText;
@@ -8,7 +8,7 @@ use narrows_lab::execute::{Runs, StoredRun, drop_repetitions};
 use narrows_report::html;
 use serde_json::{Value, json};
 
-/// Measures whose intervals decide on more seeds.
+/// Measures with intervals that decide on more seeds.
 const DECISIVE: [&str; 2] = ["goodput_bps", "rtt_s_mean"];
 
 /// The report; with `trials`, candidates of the recommendation are tried beside CUBIC, as `compare` does.

@@ -1,5 +1,4 @@
-//! What a question means, for the page's controls: the link's numbers, the protocols, the work, the command and the
-//! scenario file.
+//! Describes a question for the page's controls: link, protocols, work, command and scenario file.
 
 use crate::question::PageQuestion;
 use narrows_lab::options::words::command_line;

@@ -12,23 +12,21 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What the lens shows.
+/// Selection of the lens.
 #[derive(Deserialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LensWants {
-    /// The protocol.
     protocol: String,
-    /// The seed.
     seed: u64,
     /// Flows with samples.
     flows: Vec<usize>,
     /// The flow with single packets.
     packets: Option<usize>,
-    /// The part of the run whose packets are shown, in microseconds; all of it if absent.
+    /// Time of the shown packets, in microseconds; the whole run if absent.
     window: Option<(f64, f64)>,
 }
 
-/// The run that was observed last, with what it depends on.
+/// The last observed run, with its question.
 struct Observed {
     question: PageQuestion,
     wants: LensWants,

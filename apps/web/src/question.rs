@@ -73,7 +73,7 @@ impl PageQuestion {
     }
 }
 
-/// Nothing stops a run: the page ends the worker instead.
+/// A run is never interrupted: the page ends the worker instead.
 pub fn untimed() -> RunControl<'static> {
     static STOP: AtomicBool = AtomicBool::new(false);
     RunControl { stop: &STOP, progress: &|_| (), jobs: 1 }
@@ -128,7 +128,7 @@ fn set(options: &mut Compare, name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what a browser would not finish.
+/// Refuses questions that a browser would not finish.
 fn bounded(plan: &Plan) -> Result<(), SpecError> {
     let s = &plan.scenario;
     let flows: usize = s.flows.iter().map(|f| f.count).sum();

@@ -58,7 +58,7 @@ pub fn handle(request: &str) -> String {
     let (name, arguments) = request.split_once('\n').unwrap_or((request, ""));
     let done = match name {
         "choices" => text(&choices::all()),
-        // What a question means: its link, its protocols, its work.
+        // The question's link, protocols and work.
         "describe" => read(arguments).and_then(|q: PageQuestion| text(&described::question(&q)?)),
         "vary" => read(arguments)
             .and_then(|r: VaryRequest| text(&described::varied(&r.link, &r.key, &r.value)?)),
