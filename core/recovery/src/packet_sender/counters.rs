@@ -23,3 +23,18 @@ pub struct Counters {
     /// Writes that expired and were never sent (media only).
     pub expired: u64,
 }
+
+impl Counters {
+    /// Adds the counts of another path.
+    pub fn add(&mut self, other: &Counters) {
+        self.sent += other.sent;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        self.episodes += other.episodes;
+        self.lost += other.lost;
+        self.spurious += other.spurious;
+        self.marks += other.marks;
+        self.retreats += other.retreats;
+        self.expired += other.expired;
+    }
+}

@@ -172,6 +172,14 @@ impl<L> PacketLedger<L> {
         self.packets.iter().filter(move |p| !p.arrived && is_tracked(p.class))
     }
 
+    /// The packets of [`missing`](PacketLedger::missing) from number `from` on, with their numbers.
+    pub fn missing_from(&self, from: u64) -> impl Iterator<Item = (u64, &SentPacket<L>)> {
+        let first = from.max(self.least_unacked);
+        let start = usize::try_from(first - self.least_unacked).unwrap_or(usize::MAX);
+        let packets = (first..).zip(self.packets.range(start.min(self.packets.len())..));
+        packets.filter(|(_, p)| !p.arrived && p.class == PacketClass::InFlight)
+    }
+
     /// From now on some packet numbers are skipped, chosen by random bits that the peer cannot
     /// predict.
     pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {

@@ -212,6 +212,12 @@ impl<P: Default> PacketSender<P> {
     pub fn oldest_in_flight(&self) -> Option<&P> {
         self.ledger.oldest_in_flight().map(|packet| &packet.payload)
     }
+    /// Packets in flight from number `from` on, oldest first: number, time of departure, and payload.
+    pub fn in_flight_from(&self, from: u64) -> impl Iterator<Item = (u64, Time, &P)> {
+        self.ledger
+            .missing_from(from)
+            .map(|(number, packet)| (number, packet.sent, &packet.payload))
+    }
     /// The highest rate at which packets that arrived were sent, on the wire. It does not depend on the times of their
     /// acknowledgements.
     pub fn max_delivered(&self) -> Rate {

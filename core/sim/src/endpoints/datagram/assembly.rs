@@ -8,7 +8,7 @@ const MAX_RANGES: usize = 1 << 14;
 
 /// Received bytes of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(in crate::endpoints) struct Assembly {
     /// All bytes below have arrived.
     next: u64,
     /// Bytes received above it.
@@ -45,6 +45,11 @@ impl Assembly {
     #[inline]
     pub fn in_order(&self) -> u64 {
         self.next
+    }
+    /// Bytes that wait for earlier ones.
+    #[inline]
+    pub fn held(&self) -> u64 {
+        self.held_bytes
     }
     /// Number of distinct bytes received, in order or not.
     pub fn received(&self) -> u64 {

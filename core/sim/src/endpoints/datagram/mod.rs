@@ -32,12 +32,13 @@
 //! encrypted ones. Encryption itself, several streams and flow control are in the real connection
 //! (`narrows_transport::connection`). Media begin at once, as in ns-2.
 
-mod assembly;
+pub(in crate::endpoints) mod assembly;
 pub(crate) mod frame_queue;
 mod handshake;
 mod nack;
+pub(in crate::endpoints) mod path;
 mod payload;
-mod stream;
+pub(in crate::endpoints) mod stream;
 
 pub mod header;
 pub mod receiver;

@@ -43,7 +43,7 @@ fn schedule(wire: &mut BTreeMap<(Time, u64), Packet>, now: Time, packet: Packet)
 fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
     let protocol = FlowProtocol::read(&Spec::parse(spec).unwrap(), Preset::Rfc, 1000).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
-        crate::endpoints::build(&protocol, 0, RandomKey::from_seed(1));
+        crate::endpoints::build(&protocol, 0, RandomKey::from_seed(1), 1);
     let mut wire: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
     let mut outcome = Outcome { done: None, copies: BTreeMap::new(), nacks: Vec::new() };
     let (mut now, mut serial) = (Time::ZERO, 0);

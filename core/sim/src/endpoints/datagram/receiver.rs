@@ -61,6 +61,10 @@ impl DatagramReceiver {
         }
     }
 
+    /// Sets the flow number of its reports.
+    pub(in crate::endpoints) fn set_flow(&mut self, flow: u32) {
+        self.flow = flow;
+    }
     /// A data packet arrived. Returns the report to send now, if any.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {

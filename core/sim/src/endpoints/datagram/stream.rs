@@ -3,20 +3,23 @@
 //! The receiving side is in `assembly`. The packet sender handles packets; this module handles only ranges of bytes, so
 //! that the bytes of a lost packet may be sent in any later packet (RFC 9002 section 2; RFC 9000 section 13.3).
 
+use narrows_recovery::packet_sender::PayloadSource;
 use narrows_recovery::ranges::Ranges;
 
 /// The stream bytes of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct SentRange {
+pub(in crate::endpoints) struct SentRange {
     pub offset: u64,
     pub length: u32,
     /// Whether these bytes were sent before.
     pub again: bool,
+    /// Whether another packet with these bytes is in flight on another path.
+    pub copy: bool,
 }
 
 /// The sending side of a stream.
 #[derive(Debug, Default)]
-pub(super) struct OutgoingStream {
+pub(in crate::endpoints) struct OutgoingStream {
     /// Bytes written and not sent yet; `u64::MAX` for data without end.
     available: u64,
     /// Offset of the next new byte.
@@ -91,6 +94,21 @@ impl OutgoingStream {
             }
         }
     }
+    /// Bytes of the next retransmission, at most `max`; 0 if there is none.
+    pub fn lost_bytes(&mut self, max: u32) -> u32 {
+        if self.again.is_empty() {
+            return 0;
+        }
+        self.first_again().map_or(0, |(from, to)| (to - from).min(u64::from(max)) as u32)
+    }
+    /// Whether some of these bytes have not arrived.
+    pub fn is_missing(&self, range: &SentRange) -> bool {
+        self.missing(range.offset, range.offset + u64::from(range.length)).is_some()
+    }
+    /// Bytes from the lowest that has not arrived to the highest that was sent.
+    pub fn span(&self) -> u64 {
+        self.next - self.floor
+    }
     /// Takes at most `max` bytes for the next packet, retransmissions first.
     #[inline]
     pub fn take(&mut self, max: u32) -> Option<SentRange> {
@@ -99,8 +117,18 @@ impl OutgoingStream {
         {
             let to = to.min(from + u64::from(max));
             self.again.trim_below(to);
-            return Some(SentRange { offset: from, length: (to - from) as u32, again: true });
+            return Some(SentRange {
+                offset: from,
+                length: (to - from) as u32,
+                again: true,
+                copy: false,
+            });
         }
+        self.take_new(max)
+    }
+    /// Takes at most `max` new bytes for the next packet.
+    #[inline]
+    pub fn take_new(&mut self, max: u32) -> Option<SentRange> {
         let length = self.available.min(u64::from(max)) as u32;
         if length == 0 {
             return None;
@@ -110,7 +138,7 @@ impl OutgoingStream {
         }
         let offset = self.next;
         self.next += u64::from(length);
-        Some(SentRange { offset, length, again: false })
+        Some(SentRange { offset, length, again: false, copy: false })
     }
     /// A packet with these bytes was acknowledged.
     #[inline]
@@ -134,6 +162,23 @@ impl OutgoingStream {
             self.again.insert(from, to, |_, _| ());
         }
         piece.is_some()
+    }
+}
+
+impl PayloadSource for OutgoingStream {
+    type Payload = SentRange;
+
+    fn is_empty(&mut self) -> bool {
+        OutgoingStream::is_empty(self)
+    }
+    fn all_arrived(&self, _in_flight: u64) -> bool {
+        OutgoingStream::all_arrived(self)
+    }
+    fn arrived(&mut self, range: &SentRange) {
+        OutgoingStream::arrived(self, range.offset, range.length);
+    }
+    fn lost(&mut self, range: &SentRange) -> bool {
+        OutgoingStream::lost(self, range.offset, range.length)
     }
 }
 

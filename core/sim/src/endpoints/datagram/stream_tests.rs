@@ -7,17 +7,20 @@ use proptest::prelude::*;
 fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
     let mut s = OutgoingStream::default();
     s.push(5000);
-    let new = |offset| Some(SentRange { offset, length: 1000, again: false });
+    let new = |offset| Some(SentRange { offset, length: 1000, again: false, copy: false });
     assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (new(0), new(1000), new(2000)));
     s.arrived(1000, 1000);
     assert!(s.send_again(0, 1000) && !s.send_again(1000, 1000));
     assert!(s.send_again(0, 3000), "a range with a hole in it");
-    let again = |offset| Some(SentRange { offset, length: 1000, again: true });
+    let again = |offset| Some(SentRange { offset, length: 1000, again: true, copy: false });
     assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (again(0), again(2000), new(3000)));
     // A packet that was declared lost arrives before its retransmission.
     s.send_again(2000, 1000);
     s.arrived(2000, 1000);
-    assert_eq!(s.take(4000), Some(SentRange { offset: 4000, length: 1000, again: false }));
+    assert_eq!(
+        s.take(4000),
+        Some(SentRange { offset: 4000, length: 1000, again: false, copy: false })
+    );
     s.arrived(0, 1000);
     s.arrived(3000, 2000);
     assert!(s.is_empty() && s.all_arrived());
