@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         stop: Time::NEVER,
         forward: vec![0],
         back: vec![1],
+        further: Vec::new(),
     };
     let group = |name: &str, flow| -> Result<GroupSpec, Box<dyn Error>> {
         let protocol = FlowProtocol::read(&Spec::parse(name)?, Preset::Rfc, 1000)?;

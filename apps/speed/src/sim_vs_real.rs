@@ -211,7 +211,13 @@ pub fn between(
         config: config.into(),
         metered: true,
     });
-    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+    let flow = FlowSpec {
+        start: Time::ZERO,
+        stop: Time::NEVER,
+        forward: vec![0],
+        back: vec![1],
+        further: Vec::new(),
+    };
     NetworkSpec {
         seed,
         end,

@@ -452,5 +452,11 @@ fn flow(
     back.extend(access.map(|l| l + 1));
     let late = RandomKey::from_seed(seed).named("start").named(&name).draw(0);
     let start = time(flows.start + flows.stagger.mul_f64(late));
-    FlowSpec { start, stop: flows.stop.map_or(Time::NEVER, time), forward, back }
+    FlowSpec {
+        start,
+        stop: flows.stop.map_or(Time::NEVER, time),
+        forward,
+        back,
+        further: Vec::new(),
+    }
 }

@@ -101,7 +101,7 @@ fn endpoints(bencher: Bencher, name: &str) {
         Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
     let protocol = FlowProtocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
     let (mut sender, mut receiver) =
-        narrows_sim::endpoints::build(&protocol, 0, RandomKey::from_seed(1));
+        narrows_sim::endpoints::build(&protocol, 0, RandomKey::from_seed(1), 1);
     let mut now = Time::ZERO;
     let mut wire: VecDeque<Packet> = VecDeque::new();
     sender.handle(now, SenderInput::Open);

@@ -1,5 +1,6 @@
 //! Checks every field of a [`NetworkSpec`] before anything is built from it.
 
+use crate::protocol::{DatagramConfig, StreamRecovery};
 use crate::spec::{FlowSpec, GroupSpec, NetworkSpec, SeriesSpec};
 use narrows_base::field::{at_most, whole};
 use narrows_base::{Duration, FieldError, RandomKey, Time};
@@ -13,6 +14,8 @@ pub const MAX_LINKS: usize = 8_000_000;
 pub const MAX_GROUPS: usize = 10_000;
 /// Most links of a route: packets count them in eight bits.
 pub const MAX_HOPS: usize = 200;
+/// Most paths of a flow.
+pub const MAX_PATHS: usize = 16;
 /// Most changes in one run.
 pub const MAX_CHANGES: usize = 1_000_000;
 /// Most sample times of one run.
@@ -103,6 +106,9 @@ fn group(spec: &NetworkSpec, g: &GroupSpec) -> Result<(), FieldError> {
     g.protocol.check().map_err(|e| e.within("protocol"))?;
     for (n, f) in g.flows.iter().enumerate() {
         flow(spec, f).map_err(|e| e.within(&format!("flows[{n}]")))?;
+        if !f.further.is_empty() {
+            paths(g).map_err(|e| e.within(&format!("flows[{n}]")))?;
+        }
     }
     Ok(())
 }
@@ -142,13 +148,36 @@ fn flow(spec: &NetworkSpec, f: &FlowSpec) -> Result<(), FieldError> {
         let why = format!("{:?} is before the start at {:?}", f.stop, f.start);
         return Err(FieldError::new("stop", why));
     }
-    for (field, route) in [("forward", &f.forward), ("back", &f.back)] {
+    route(spec, &f.forward, &f.back)?;
+    if f.further.len() >= MAX_PATHS {
+        return Err(too_many("further", f.further.len() + 1, "paths", MAX_PATHS));
+    }
+    for (i, path) in f.further.iter().enumerate() {
+        route(spec, &path.forward, &path.back).map_err(|e| e.within(&format!("further[{i}]")))?;
+    }
+    Ok(())
+}
+
+fn route(spec: &NetworkSpec, forward: &[u32], back: &[u32]) -> Result<(), FieldError> {
+    for (field, route) in [("forward", forward), ("back", back)] {
         whole(&format!("{field}.len()"), route.len() as u64, 1, MAX_HOPS as u64)?;
         if let Some(i) = route.iter().position(|l| *l as usize >= spec.links.len()) {
             return Err(no_link(format!("{field}[{i}]"), route[i] as usize, spec));
         }
     }
     Ok(())
+}
+
+/// Checks that a group's protocol can use several paths.
+fn paths(g: &GroupSpec) -> Result<(), FieldError> {
+    let is_stream = |c: &DatagramConfig| c.reliable && c.recovery == StreamRecovery::Rfc9002;
+    if g.protocol.datagram().is_some_and(is_stream) && g.source.multicast().is_none() {
+        return Ok(());
+    }
+    let name = g.protocol.label();
+    let why =
+        format!("{name} has one path: expected a stream over rrtp, such as rrtp or rrtp+cubic");
+    Err(FieldError::new("further", why))
 }
 
 fn no_link(field: String, link: usize, spec: &NetworkSpec) -> FieldError {

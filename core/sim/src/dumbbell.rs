@@ -31,6 +31,7 @@ pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: FlowProtocol) -> 
             stop: Time::NEVER,
             forward: vec![first, 0, first + 1],
             back: vec![first + 2, 1, first + 3],
+            further: Vec::new(),
         });
     }
     let main = GroupSpec { name: "main".into(), protocol, source: SourceSpec::bulk(), flows: list };

@@ -2,7 +2,7 @@
 
 use crate::endpoints::{Counters, SendingLimit, SimulatedReceiver, SimulatedSender};
 use crate::frames::FrameMeter;
-use crate::result::{ClassifierCounts, FlowResult, LimitedTimes};
+use crate::result::{ClassifierCounts, FlowResult, LimitedTimes, MultipathResult};
 use crate::smooth::Smoothness;
 use crate::source::StartedSource;
 use narrows_base::{Duration, Time};
@@ -220,8 +220,20 @@ impl FlowStats {
             ),
             frames: a.frames.as_mut().map(|f| f.result(a.stop.min(span.end))),
             classifier_counts: self.ground_truth.as_ref().map(|t| t.classifier_counts),
+            multipath: multipath(flow),
         }
     }
+}
+
+/// The results of a flow's paths, if it has several.
+fn multipath(flow: &Flow) -> Option<Box<MultipathResult>> {
+    let SimulatedSender::Multipath(sender) = &flow.sender else { return None };
+    let SimulatedReceiver::Multipath(receiver) = &flow.receiver else { return None };
+    Some(Box::new(MultipathResult {
+        paths: sender.results(),
+        max_reorder_bytes: receiver.max_held(),
+        duplicate_bytes: receiver.duplicate_bytes(),
+    }))
 }
 
 /// The measured span, and whether bins of one second are kept.

@@ -36,7 +36,8 @@ pub use registry::Registry;
 pub use result::{ClassifierCounts, LimitedTimes, QueueAverage, RunResult, SeriesTable};
 pub use result::{
     FlowDetail, FlowResult, FrameResult, GroupResult, LinkGroup, LinkResult, LinkTicks,
+    MultipathResult, PathResult,
 };
 pub use smooth::variation;
 pub use source::{SOURCES, SourceSpec};
-pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};
+pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, PathSpec, SeriesSpec, SimError};

@@ -10,6 +10,7 @@ mod build;
 mod by_flow;
 mod finish;
 mod frames;
+mod further_paths;
 mod multicast;
 mod route;
 mod scope;
@@ -19,6 +20,7 @@ mod tree;
 pub use self::simulation::Simulation;
 
 use self::by_flow::ByFlow;
+use self::further_paths::FurtherPaths;
 use self::route::{BACK, FORWARD, FlowRoute, NONE};
 use self::scope::within;
 use self::tree::Multicast;
@@ -74,6 +76,7 @@ struct Network {
     flows: Vec<Flow>,
     applications: Vec<Application>,
     multicast: Multicast,
+    further: FurtherPaths,
     meters: Vec<LinkMeter>,
     rtts: Vec<Histogram>,
     /// Samples over time.
@@ -301,9 +304,12 @@ impl Network {
         if let Some(log) = self.packet_log.as_mut().filter(|_| !packet.has(Packet::SYN)) {
             log.acknowledged(now, packet);
         }
-        let flow = &mut self.flows[packet.flow as usize];
-        flow.sender.on_packet(now, packet);
-        self.pump(packet.flow);
+        let number = match self.flows.get(packet.flow as usize) {
+            Some(_) => packet.flow as usize,
+            None => self.further.owner(packet.flow as usize).unwrap_or_default(),
+        };
+        self.flows[number].sender.on_packet(now, packet);
+        self.pump(number as u32);
     }
 
     #[inline]
@@ -315,15 +321,20 @@ impl Network {
         if let Some(log) = &mut self.packet_log {
             log.arrived(packet);
         }
-        let Some(flow) = self.flows.get_mut(packet.flow as usize) else {
-            return self.fork(packet);
+        let number = match self.flows.get(packet.flow as usize) {
+            Some(_) => packet.flow as usize,
+            None => match self.further.owner(packet.flow as usize) {
+                Some(number) => number,
+                None => return self.fork(packet),
+            },
         };
+        let flow = &mut self.flows[number];
         let before = flow.receiver.delivered();
         let ack = flow.receiver.on_packet(now, packet);
         let after = flow.receiver.delivered();
         if after > before {
             flow.stats.delivered(now, self.from, after - before, self.keep);
-            let application = &mut self.applications[packet.flow as usize];
+            let application = &mut self.applications[number];
             if after == application.wanted {
                 flow.stats.done = Some(now);
             }
@@ -338,10 +349,10 @@ impl Network {
         let due = flow.receiver.next_timeout();
         if due < flow.receiver_event {
             flow.receiver_event = due;
-            self.calendar.push(SimEvent::new(due, EventKind::Receiver, packet.flow));
+            self.calendar.push(SimEvent::new(due, EventKind::Receiver, number as u32));
         }
         if let Some((from, to, radio)) = classified {
-            self.classified(packet.flow, from..to, radio);
+            self.classified(number as u32, from..to, radio);
         }
         if let Some(mut ack) = ack {
             self.travel(route.ways[BACK], &mut ack, route.group);
@@ -374,7 +385,11 @@ impl Network {
                     if let Some(log) = &mut self.packet_log {
                         log.sent(self.now, &packet);
                     }
-                    self.travel(route.ways[FORWARD], &mut packet, route.group);
+                    let ways = match packet.flow == number {
+                        true => route.ways,
+                        false => self.routes[packet.flow as usize].ways,
+                    };
+                    self.travel(ways[FORWARD], &mut packet, route.group);
                 }
                 SenderOutput::Wait(due) => {
                     flow.stats.waits(self.now, flow.sender.limit());
@@ -418,7 +433,7 @@ impl Network {
         flow.receiver_event = Time::NEVER;
         let ack = flow.receiver.on_timeout(self.now);
         if let Some(mut ack) = ack {
-            let route = self.routes[number as usize];
+            let route = self.routes[ack.flow as usize];
             self.travel(route.ways[BACK], &mut ack, route.group);
         }
         self.arm_receiver(number);

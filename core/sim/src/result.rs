@@ -143,6 +143,34 @@ pub struct FlowResult {
     pub frames: Option<Box<FrameResult>>,
     /// The receiver's classification of losses; `None` without a classifier.
     pub classifier_counts: Option<ClassifierCounts>,
+    /// Its paths; `None` if there is one.
+    pub multipath: Option<Box<MultipathResult>>,
+}
+
+/// The paths of a flow with several, since the start.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct MultipathResult {
+    /// One per path, in the order of the specification.
+    pub paths: Vec<PathResult>,
+    /// Most bytes that waited at the receiver for earlier ones.
+    pub max_reorder_bytes: u64,
+    /// Application bytes that arrived more than once.
+    pub duplicate_bytes: u64,
+}
+
+/// A path of a flow with several, since the start.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct PathResult {
+    /// Application bytes sent, with those sent again.
+    pub sent_bytes: u64,
+    /// Of these, bytes of which another copy was in flight on another path.
+    pub copied_bytes: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Smoothed RTT at the end, in seconds.
+    pub srtt_s: f64,
 }
 
 /// The frames of one flow with a play-out time within the measured span. A frame is shown if its base layer is complete

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::check::{
-    MAX_CHANGES, MAX_FLOWS, MAX_GROUPS, MAX_HOPS, MAX_LINKS, MAX_ROWS, MAX_SAMPLES,
+    MAX_CHANGES, MAX_FLOWS, MAX_GROUPS, MAX_HOPS, MAX_LINKS, MAX_PATHS, MAX_ROWS, MAX_SAMPLES,
 };
 
 /// The specification of a run.
@@ -65,6 +65,17 @@ pub struct FlowSpec {
     pub start: Time,
     /// When its application stops, not before `start`; [`Time::NEVER`] means at the end of the run.
     pub stop: Time,
+    /// Links from sender to receiver, 1 to [`MAX_HOPS`].
+    pub forward: Vec<u32>,
+    /// Links from receiver to sender, 1 to [`MAX_HOPS`].
+    pub back: Vec<u32>,
+    /// Further paths between the same two ends, at most [`MAX_PATHS`] in all. Only a stream over rrtp can have them.
+    pub further: Vec<PathSpec>,
+}
+
+/// The links of a further path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathSpec {
     /// Links from sender to receiver, 1 to [`MAX_HOPS`].
     pub forward: Vec<u32>,
     /// Links from receiver to sender, 1 to [`MAX_HOPS`].

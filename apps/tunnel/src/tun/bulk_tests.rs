@@ -116,7 +116,7 @@ fn run(path: Path, seconds: u64) -> Got {
     let mut far: Option<Handle> = None;
     let cubic = FlowProtocol::read(&Spec::named("cubic"), Preset::Rfc, PACKET as u32).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
-        narrows_sim::endpoints::build(&cubic, 0, RandomKey::from_seed(1));
+        narrows_sim::endpoints::build(&cubic, 0, RandomKey::from_seed(1), 1);
     let mut hand_over: Option<HandOver> = None;
     // Events by time and order: datagrams to an end, acknowledgements to the flow.
     let mut order = 0u64;

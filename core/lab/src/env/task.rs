@@ -316,7 +316,7 @@ impl Task {
                 // Competitors begin anywhere in the first round trip.
                 let start = if late { key.named("start").draw(n) } else { 0.0 };
                 let start = Time::ZERO + rtt.mul_f64(start);
-                FlowSpec { start, stop: Time::NEVER, forward, back: vec![1] }
+                FlowSpec { start, stop: Time::NEVER, forward, back: vec![1], further: Vec::new() }
             };
             let flows = (0..flows as u64).map(flow).collect();
             let name = name.to_string();

@@ -72,6 +72,8 @@ pub struct DatagramConfig {
     pub dialect: Dialect,
     /// The PTO before the first RTT sample.
     pub rto: RtoConfig,
+    /// Name of the scheduler of a stream over several paths. In simulation only.
+    pub scheduler: &'static str,
 }
 
 /// The side that decides on a stream's retransmissions.
@@ -117,6 +119,7 @@ impl Default for DatagramConfig {
             initial_ssthresh: f64::INFINITY,
             dialect: Dialect::Rfc,
             rto: RtoConfig::RFC,
+            scheduler: narrows_multipath::SCHEDULER_NAMES[0],
         }
     }
 }

@@ -107,6 +107,12 @@ pub const STREAM_PARAMS: &[Param] = &[
         kind: ParamKind::Choice(&["auto", "off"]),
         origin: "docs/rrtp.md",
     },
+    Param {
+        name: "scheduler",
+        help: "over several paths: how the path of each packet is chosen (simulation only)",
+        kind: ParamKind::Choice(narrows_multipath::SCHEDULER_NAMES),
+        origin: "docs/multipath.md",
+    },
 ];
 
 const ACK_EVERY: Param = Param {
@@ -240,6 +246,7 @@ fn configured(
     }
     c.feedback.classifier = classifier;
     c.repair = given.choice("repair") != "off";
+    c.scheduler = given.choice("scheduler");
     let given_value = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.hints = PathHints {
         rate: given_value("rate").map(Rate::from_bps_f64),

@@ -117,7 +117,7 @@ fn constant_rate(protocol: &FlowProtocol) -> Option<f64> {
     if descriptor.senses != "nothing" {
         return None;
     }
-    let (sender, _) = narrows_sim::endpoints::build(protocol, 0, RandomKey::from_seed(0));
+    let (sender, _) = narrows_sim::endpoints::build(protocol, 0, RandomKey::from_seed(0), 1);
     sender.controller().send_limits().pacing_rate.map(|r| r.as_bps() as f64)
 }
 

@@ -1,10 +1,11 @@
 //! The simulator's interface to endpoints: one type of sender and one of receiver for all protocols.
 
-use super::{datagram, multicast, tcp};
+use super::{datagram, multicast, multipath, tcp};
 use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
-use crate::protocol::FlowProtocol;
+use crate::protocol::{DatagramConfig, FlowProtocol};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
+use narrows_multipath::SCHEDULERS;
 use narrows_recovery::packet_sender::Counters;
 
 /// A sender of any kind. TCP's is stored inline, because it is the most common kind.
@@ -15,6 +16,8 @@ pub enum SimulatedSender {
     Tcp(tcp::TcpSender),
     /// A datagram sender.
     Datagram(Box<datagram::DatagramSender>),
+    /// A sender of a stream over several paths.
+    Multipath(Box<multipath::MultipathSender>),
     /// A sender of multicast layers, without feedback.
     Multicast(Box<multicast::MulticastSender>),
 }
@@ -27,6 +30,8 @@ pub enum SimulatedReceiver {
     Tcp(tcp::TcpReceiver),
     /// A datagram receiver.
     Datagram(Box<datagram::DatagramReceiver>),
+    /// A receiver of a stream over several paths.
+    Multipath(Box<multipath::MultipathReceiver>),
     /// A receiver of multicast layers, which sends no reports.
     Multicast(Box<multicast::MulticastReceiver>),
 }
@@ -36,6 +41,7 @@ macro_rules! both {
         match $end {
             Self::Tcp($x) => $call,
             Self::Datagram($x) => $call,
+            Self::Multipath($x) => $call,
             Self::Multicast($x) => $call,
         }
     };
@@ -48,13 +54,16 @@ impl SimulatedSender {
         match self {
             SimulatedSender::Tcp(sender) => sender.on_ack(now, packet),
             SimulatedSender::Datagram(sender) => sender.handle(now, SenderInput::Packet(*packet)),
+            SimulatedSender::Multipath(sender) => sender.handle(now, SenderInput::Packet(*packet)),
             SimulatedSender::Multicast(_) => {}
         }
     }
     /// New path hints from the application, as by `reconfigure` over sockets. TCP ignores them.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints) {
-        if let SimulatedSender::Datagram(sender) = self {
-            sender.reconfigure(now, hints);
+        match self {
+            SimulatedSender::Datagram(sender) => sender.reconfigure(now, hints),
+            SimulatedSender::Multipath(sender) => sender.reconfigure(now, hints),
+            SimulatedSender::Tcp(_) | SimulatedSender::Multicast(_) => {}
         }
     }
     /// The controller, read-only.
@@ -77,6 +86,7 @@ impl SimulatedSender {
         match self {
             SimulatedSender::Tcp(sender) => sender.limit(),
             SimulatedSender::Datagram(sender) => sender.limit(),
+            SimulatedSender::Multipath(sender) => sender.limit(),
             SimulatedSender::Multicast(_) => SendingLimit::Application,
         }
     }
@@ -105,7 +115,9 @@ impl SimulatedSender {
     pub fn fetch(&self) -> u64 {
         match self {
             SimulatedSender::Tcp(sender) => sender.fetch(),
-            SimulatedSender::Datagram(_) | SimulatedSender::Multicast(_) => 0,
+            SimulatedSender::Datagram(_)
+            | SimulatedSender::Multipath(_)
+            | SimulatedSender::Multicast(_) => 0,
         }
     }
     /// The application rate that may be sent at present: the smaller of the pacing rate and a window per RTT. Before
@@ -166,13 +178,14 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(r) => r.next_expected(),
             SimulatedReceiver::Datagram(r) => r.delivered_packets(),
+            SimulatedReceiver::Multipath(r) => r.delivered_packets(),
             SimulatedReceiver::Multicast(r) => r.delivered_packets(),
         }
     }
     /// Frame and layer that a media packet carries; `None` for a stream's packet.
     pub fn frame_of(&self, packet: &Packet) -> Option<(u64, u8)> {
         match self {
-            SimulatedReceiver::Tcp(_) => None,
+            SimulatedReceiver::Tcp(_) | SimulatedReceiver::Multipath(_) => None,
             SimulatedReceiver::Datagram(r) => r.frame_of(packet),
             SimulatedReceiver::Multicast(r) => Some(r.frame_of(packet)),
         }
@@ -186,7 +199,9 @@ impl SimulatedReceiver {
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
         match self {
-            SimulatedReceiver::Tcp(_) | SimulatedReceiver::Multicast(_) => None,
+            SimulatedReceiver::Tcp(_)
+            | SimulatedReceiver::Multipath(_)
+            | SimulatedReceiver::Multicast(_) => None,
             SimulatedReceiver::Datagram(r) => r.classified(),
         }
     }
@@ -195,16 +210,18 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(_) => None,
             SimulatedReceiver::Datagram(r) => r.receiver_side(),
+            SimulatedReceiver::Multipath(r) => r.receiver_side(),
             SimulatedReceiver::Multicast(r) => Some(r.receiver_side()),
         }
     }
 }
 
-/// Builds a sender and a receiver for flow number `flow`; `random_key` is the flow's key.
+/// Builds a sender and a receiver for flow number `flow`, with this number of paths; `random_key` is the flow's key.
 pub fn build(
     protocol: &FlowProtocol,
     flow: u32,
     random_key: RandomKey,
+    paths: usize,
 ) -> (SimulatedSender, SimulatedReceiver) {
     let (data, acks) = (random_key.named("data").bits(), random_key.named("acks").bits());
     let environment = protocol.environment(protocol.packet_bytes(), random_key, protocol.hints());
@@ -214,6 +231,9 @@ pub fn build(
             SimulatedSender::Tcp(tcp::TcpSender::new(p.config(), controller, flow, data)),
             SimulatedReceiver::Tcp(tcp::TcpReceiver::new(p.config(), flow, acks)),
         ),
+        FlowProtocol::Datagram(p) if paths > 1 => {
+            build_multipath(protocol, p.config(), flow, random_key, paths)
+        }
         FlowProtocol::Datagram(p) => {
             let c = p.config();
             let receiver_side = protocol.receiver_side(&environment);
@@ -225,4 +245,31 @@ pub fn build(
             )
         }
     }
+}
+
+/// The same for several paths. Each has a controller and random draws of its own; the first those of a flow with one
+/// path.
+fn build_multipath(
+    protocol: &FlowProtocol,
+    config: &DatagramConfig,
+    flow: u32,
+    random_key: RandomKey,
+    paths: usize,
+) -> (SimulatedSender, SimulatedReceiver) {
+    let mut sending = Vec::with_capacity(paths);
+    let mut receiving = Vec::with_capacity(paths);
+    for path in 0..paths {
+        let key = match path {
+            0 => random_key,
+            _ => random_key.named("path").numbered(path as u64),
+        };
+        let environment = protocol.environment(protocol.packet_bytes(), key, protocol.hints());
+        sending.push((protocol.controller(&environment), flow, key.named("data").bits()));
+        receiving.push((protocol.receiver_side(&environment), flow, key.named("acks").bits()));
+    }
+    // The name was checked with the protocol's other parameters.
+    let entry = SCHEDULERS.find(config.scheduler).unwrap_or(&SCHEDULERS.built_in()[0]);
+    let sender = multipath::MultipathSender::new(config, sending, (entry.build)());
+    let receiver = multipath::MultipathReceiver::new(config, receiving);
+    (SimulatedSender::Multipath(Box::new(sender)), SimulatedReceiver::Multipath(Box::new(receiver)))
 }

@@ -1,6 +1,6 @@
 //! Builds a network from its specification: links, routes, flows, transfers.
 
-use super::{COUNT, FlowRoute, LinkNode, Multicast, NONE, Network, SampledSeries};
+use super::{COUNT, FlowRoute, FurtherPaths, LinkNode, Multicast, NONE, Network, SampledSeries};
 use crate::calendar::Calendar;
 use crate::check;
 use crate::flow::{Application, Flow, FlowStats, FlowTimers};
@@ -47,6 +47,7 @@ impl Network {
             flows: Vec::with_capacity(total),
             applications: Vec::with_capacity(total),
             multicast: Multicast::default(),
+            further: FurtherPaths::default(),
             meters: Vec::new(),
             rtts: vec![Histogram::default(); spec.groups.len()],
             series: SampledSeries { flows: Vec::new(), queues: Vec::new(), time_s: Vec::new() },
@@ -96,6 +97,7 @@ impl Network {
             }
         }
         network.build_multicast(spec, &mut users);
+        network.build_further_paths(&mut users);
         if network.flows.iter().any(|f| f.receiver.classifies()) {
             network.meters.iter_mut().for_each(|m| m.drops = Some(Vec::new()));
         }
@@ -147,8 +149,10 @@ impl Network {
             self.series.flows.push(FlowSeries::new(number, name, group.name.clone()));
         }
         self.routes.push(FlowRoute { ways, group: index as u32, series });
+        self.further.add(number, &flow.further);
         let key = place.key(RandomKey::from_seed(spec.seed));
-        let (sender, receiver) = crate::endpoints::build(&group.protocol, number, key);
+        let paths = 1 + flow.further.len();
+        let (sender, receiver) = crate::endpoints::build(&group.protocol, number, key, paths);
         self.flows.push(Flow {
             sender,
             receiver,
@@ -159,7 +163,7 @@ impl Network {
         self.applications.push(application);
     }
 
-    fn add_route(&mut self, links: &[u32], users: &mut [u32]) -> (u32, u16) {
+    pub(super) fn add_route(&mut self, links: &[u32], users: &mut [u32]) -> (u32, u16) {
         let start = self.hops.len();
         for l in links {
             users[*l as usize] += 1;

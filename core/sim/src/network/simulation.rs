@@ -112,6 +112,10 @@ impl<'s> Simulation<'s> {
     pub fn acknowledged(&self, flow: usize) -> u64 {
         self.network.flows[flow].sender.acknowledged()
     }
+    /// Application bytes that a flow's receiver has: in order for streams, without duplicates for media.
+    pub fn delivered(&self, flow: usize) -> u64 {
+        self.network.flows[flow].receiver.delivered()
+    }
     /// Packets of a flow of unknown outcome; for TCP, FlightSize.
     pub fn flight(&self, flow: usize) -> u64 {
         self.network.flows[flow].sender.flight()
@@ -129,9 +133,12 @@ impl<'s> Simulation<'s> {
             let meter = self.network.meters.get_mut(node.meter as usize);
             if let Some(log) = meter.and_then(|m| m.packet_log.as_mut()) {
                 for mut event in log.drain(..) {
-                    // Numbers after the flows are branches of a multicast.
+                    // Numbers after the flows are branches of a multicast and further paths.
                     if let Some(branch) = (event.flow as usize).checked_sub(flows) {
-                        event.flow = self.network.multicast.flow_of(branch).unwrap_or(0);
+                        let owner = self.network.further.owner(event.flow as usize);
+                        let owner = owner.map(|n| n as u32);
+                        event.flow =
+                            owner.or_else(|| self.network.multicast.flow_of(branch)).unwrap_or(0);
                     }
                     each(&event, Some(n));
                 }

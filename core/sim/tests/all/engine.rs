@@ -37,6 +37,7 @@ fn group(
                 stop: Time::NEVER,
                 forward: forward.to_vec(),
                 back: back.to_vec(),
+                further: Vec::new(),
             })
             .collect(),
     }

@@ -50,7 +50,13 @@ static LENT: Descriptor = DESCRIPTOR;
 static OTHER: Descriptor = Descriptor { name: "LentToo", ..DESCRIPTOR };
 
 fn network(protocol: &str) -> NetworkSpec {
-    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+    let flow = FlowSpec {
+        start: Time::ZERO,
+        stop: Time::NEVER,
+        forward: vec![0],
+        back: vec![1],
+        further: Vec::new(),
+    };
     let group = |name: &str| GroupSpec {
         name: name.into(),
         protocol: FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),

@@ -11,6 +11,7 @@ mod media_tear;
 mod media_tfrc;
 mod media_tfwc;
 mod multicast;
+mod multipath;
 mod parameters;
 mod queues;
 mod reordering;

@@ -32,6 +32,7 @@ fn flow(start: f64, forward: &[u32], back: &[u32]) -> FlowSpec {
         stop: Time::NEVER,
         forward: forward.to_vec(),
         back: back.to_vec(),
+        further: Vec::new(),
     }
 }
 fn go(spec: &NetworkSpec) -> RunResult {

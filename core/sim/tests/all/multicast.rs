@@ -23,6 +23,7 @@ fn group(name: &str, protocol: &str, forward: &[u32]) -> GroupSpec {
             stop: Time::NEVER,
             forward: forward.to_vec(),
             back: forward.to_vec(),
+            further: Vec::new(),
         }],
     }
 }

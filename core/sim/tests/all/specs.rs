@@ -36,7 +36,7 @@ fn link(name: &str, config: LinkConfig) -> LinkSpec {
 fn group(name: &str, protocol: FlowProtocol) -> GroupSpec {
     let start = Time::ZERO;
     let stop = Time::NEVER;
-    let flow = FlowSpec { start, stop, forward: vec![0], back: vec![1] };
+    let flow = FlowSpec { start, stop, forward: vec![0], back: vec![1], further: Vec::new() };
     GroupSpec { name: name.into(), protocol, source: SourceSpec::bulk(), flows: vec![flow] }
 }
 
@@ -400,7 +400,7 @@ fn flows() -> impl Strategy<Value = Vec<FlowSpec>> {
     let flow = (time(), time(), route(), route()).prop_map(|(a, b, forward, back)| {
         let start = a.min(b);
         let stop = if a == b { Time::NEVER } else { a.max(b) };
-        FlowSpec { start, stop, forward, back }
+        FlowSpec { start, stop, forward, back, further: Vec::new() }
     });
     prop::collection::vec(flow, 0..4)
 }

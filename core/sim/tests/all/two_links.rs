@@ -31,6 +31,7 @@ pub fn group(
         stop: Time::NEVER,
         forward: vec![0],
         back: vec![1],
+        further: Vec::new(),
     };
     GroupSpec {
         name: name.into(),

@@ -12,7 +12,7 @@ pub(crate) fn tcp_ends(
     flow: u32,
     random_key: RandomKey,
 ) -> (TcpSender, TcpReceiver) {
-    match crate::endpoints::build(protocol, flow, random_key) {
+    match crate::endpoints::build(protocol, flow, random_key, 1) {
         (SimulatedSender::Tcp(sender), SimulatedReceiver::Tcp(receiver)) => (sender, receiver),
         _ => panic!("{} speaks TCP", protocol.label()),
     }
