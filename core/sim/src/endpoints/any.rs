@@ -1,5 +1,6 @@
 //! The simulator's interface to endpoints: one type of sender and one of receiver for all protocols.
 
+use super::multipath::PathParts;
 use super::{datagram, multicast, multipath, tcp};
 use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::protocol::{DatagramConfig, FlowProtocol};
@@ -264,8 +265,16 @@ fn build_multipath(
             _ => random_key.named("path").numbered(path as u64),
         };
         let environment = protocol.environment(protocol.packet_bytes(), key, protocol.hints());
-        sending.push((protocol.controller(&environment), flow, key.named("data").bits()));
-        receiving.push((protocol.receiver_side(&environment), flow, key.named("acks").bits()));
+        sending.push(PathParts {
+            controller: protocol.controller(&environment),
+            flow,
+            random_key: key.named("data").bits(),
+        });
+        receiving.push(PathParts {
+            controller: protocol.receiver_side(&environment),
+            flow,
+            random_key: key.named("acks").bits(),
+        });
     }
     // The name was checked with the protocol's other parameters.
     let entry = SCHEDULERS.find(config.scheduler).unwrap_or(&SCHEDULERS.built_in()[0]);

@@ -14,3 +14,13 @@ mod sender_path;
 
 pub use receiver::MultipathReceiver;
 pub use sender::MultipathSender;
+
+/// What one end of a path is built from.
+pub struct PathParts<C> {
+    /// The controller, or its receiver side.
+    pub controller: C,
+    /// Flow number of its packets.
+    pub flow: u32,
+    /// Key of its packets for losses.
+    pub random_key: u64,
+}

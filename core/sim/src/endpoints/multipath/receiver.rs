@@ -1,5 +1,6 @@
 //! The receiving side: a packet receiver per path, one reassembly.
 
+use super::PathParts;
 use crate::endpoints::datagram::DatagramReceiver;
 use crate::endpoints::datagram::assembly::Assembly;
 use crate::endpoints::datagram::header;
@@ -20,14 +21,16 @@ pub struct MultipathReceiver {
 }
 
 impl MultipathReceiver {
-    /// A receiver whose path `i` has the `i`-th receiver side, flow number and key for losses.
+    /// A receiver with these paths.
     pub fn new(
         config: &DatagramConfig,
-        paths: Vec<(Option<Box<dyn ReceiverSide>>, u32, u64)>,
+        paths: Vec<PathParts<Option<Box<dyn ReceiverSide>>>>,
     ) -> MultipathReceiver {
         // The paths' receivers do not reassemble.
         let config = DatagramConfig { reliable: false, ..config.clone() };
-        let path = |(side, flow, key)| (flow, DatagramReceiver::new(&config, side, flow, key));
+        let path = |p: PathParts<_>| {
+            (p.flow, DatagramReceiver::new(&config, p.controller, p.flow, p.random_key))
+        };
         MultipathReceiver {
             paths: paths.into_iter().map(path).collect(),
             assembly: Assembly::default(),

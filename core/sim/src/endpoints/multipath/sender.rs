@@ -1,5 +1,6 @@
 //! The sending side: one stream, several paths, a scheduler.
 
+use super::PathParts;
 use super::sender_path::SenderPath;
 use crate::endpoints::datagram::header;
 use crate::endpoints::datagram::path::DatagramPath;
@@ -32,14 +33,14 @@ pub struct MultipathSender {
 }
 
 impl MultipathSender {
-    /// A sender whose path `i` has the `i`-th controller, flow number and key for losses.
+    /// A sender with these paths.
     pub fn new(
         config: &DatagramConfig,
-        paths: Vec<(Box<dyn Controller>, u32, u64)>,
+        paths: Vec<PathParts<Box<dyn Controller>>>,
         scheduler: Box<dyn Scheduler>,
     ) -> MultipathSender {
         let count = paths.len();
-        let link = |(controller, flow, key)| DatagramPath::new(config, controller, flow, key);
+        let link = |p: PathParts<_>| DatagramPath::new(config, p.controller, p.flow, p.random_key);
         MultipathSender {
             paths: paths.into_iter().map(|p| SenderPath::new(link(p), count)).collect(),
             stream: OutgoingStream::default(),
