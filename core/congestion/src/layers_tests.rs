@@ -58,7 +58,7 @@ fn a_climbing_rate_and_the_slices_play_without_a_gap() {
 }
 
 #[test]
-fn a_layer_is_added_with_the_rate_and_the_reserve_and_not_with_one_of_them() {
+fn adding_a_layer_needs_both_rate_and_reserve() {
     let reserve: f64 = with_layers(1).reserve(2, outlook(250e3)).iter().sum();
     // Two layers consume 200 kbit/s and a back-off leaves 125: a triangle of height 75.
     assert!((reserve - 75e3 * 75e3 / (2.0 * 50e3)).abs() < 1.0);
@@ -74,7 +74,7 @@ fn a_layer_is_added_with_the_rate_and_the_reserve_and_not_with_one_of_them() {
 }
 
 #[test]
-fn layers_are_dropped_until_the_buffers_can_supply_the_rest_and_never_the_base() {
+fn layers_above_base_drop_until_buffers_suffice() {
     let mut q = with_layers(4);
     assert_eq!(q.adapt(outlook(800e3), &buffers([0.0; 4])), None);
     assert_eq!(q.adapt(outlook(790e3), &buffers([1500.0, 0.0, 0.0, 0.0])), None);
@@ -101,7 +101,7 @@ fn more_backoffs_need_more() {
 }
 
 #[test]
-fn the_base_layer_is_sent_first_and_full_buffers_end_it() {
+fn base_layer_is_sent_first_until_buffers_are_full() {
     let q = with_layers(3);
     let next = |rate, bits| q.next_layer(outlook(rate), &buffers(bits));
     assert_eq!(next(100e3, [0.0; 4]), Some(0));

@@ -10,7 +10,8 @@ fn tracker(classifier: &str) -> LossTracker {
 /// The classifications of losses, for packets sent every 10 ms with these trip times in milliseconds; `None` is lost.
 fn classifications(classifier: &str, trips: &[Option<u64>]) -> Vec<bool> {
     let mut tracker = tracker(classifier);
-    let (mut classifications, mut next) = (Vec::new(), 0);
+    let mut classifications = Vec::new();
+    let mut next = 0;
     for (i, trip) in trips.iter().enumerate() {
         let sent = Time::ZERO + Duration::from_millis(10 * i as u64);
         if let Some(trip) = trip {

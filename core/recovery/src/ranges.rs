@@ -76,7 +76,9 @@ impl Ranges {
         // Ranges first..last touch or overlap [from, to).
         let first = self.0.partition_point(|r| r.1 < from);
         let last = self.0.partition_point(|r| r.0 <= to);
-        let (mut low, mut high, mut at) = (from, to, from);
+        let mut low = from;
+        let mut high = to;
+        let mut at = from;
         for i in first..last {
             let (a, b) = self.0[i];
             if a > at {

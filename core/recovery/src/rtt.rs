@@ -158,7 +158,8 @@ impl RttEstimator {
             self.srtt = r;
             round.deviation = r / 2.0;
             self.rttvar = round.deviation.max(self.min_rto / 4.0);
-            (round.largest, round.end) = (self.rttvar, next);
+            round.largest = self.rttvar;
+            round.end = next;
         } else {
             let error = r - self.srtt;
             self.srtt += error / 8.0;
@@ -173,7 +174,8 @@ impl RttEstimator {
                 if round.largest < self.rttvar {
                     self.rttvar -= (self.rttvar - round.largest) / 4.0;
                 }
-                (round.largest, round.end) = (self.min_rto / 4.0, next);
+                round.largest = self.min_rto / 4.0;
+                round.end = next;
             }
         }
         self.samples += 1;

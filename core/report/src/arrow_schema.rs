@@ -125,8 +125,8 @@ mod tests {
     fn series_and_measures_have_their_own_explanations() {
         let column = [("throughput_bps", ColumnType::Number)];
         let outcome = sample::outcome(&["reno"], 1, 1.0, 0.5);
-        let (series, measures) =
-            (key_value(column, of_series(&outcome)), key_value(column, of_measures));
+        let series = key_value(column, of_series(&outcome));
+        let measures = key_value(column, of_measures);
         assert!(series.value.is_some());
         assert_ne!(series.value, measures.value);
     }

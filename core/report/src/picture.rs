@@ -49,7 +49,8 @@ pub fn over_time(outcome: &Outcome, column: &str) -> Result<String, SpecError> {
     for (result, table) in tables().filter(|(_, t)| t.kind == kind) {
         let Some(values) = table.column(column) else { continue };
         for value in values.iter().filter(|v| v.is_finite()) {
-            (least, most) = (least.min(*value), most.max(*value));
+            least = least.min(*value);
+            most = most.max(*value);
         }
         let alone = result.series.iter().filter(|t| t.kind == kind).count() == 1;
         let of_one = if alone { String::new() } else { format!(" {}", table.name) };

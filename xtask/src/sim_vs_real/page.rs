@@ -99,7 +99,8 @@ fn beside_late(name: &str, here: &[&LedgerRow], late: Late<'_>) -> Result<(Strin
     row.goodput.0 = estimate(seen.iter().map(|s| s.goodput_bps));
     row.rtt.0 = estimate(seen.iter().map(|s| s.rtt_s));
     let (goodput, rtt) = row.verdicts();
-    let (g, r) = (row.goodput, row.rtt);
+    let g = row.goodput;
+    let r = row.rtt;
     let line = format!(
         "| {name} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {goodput} | {rtt} |\n",
         g.0.mean * 1e-6,

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_joined_one_by_one_with_the_rate_and_left_without_it() {
+    fn layers_are_joined_singly_and_left_by_rate() {
         let mut j = JoinRules::new(&[100e3, 200e3, 400e3]);
         assert_eq!((j.level(), j.next_need()), (1, 300e3));
         assert_eq!(j.judge(at(1.0), 299e3, RTT), None);

@@ -57,7 +57,8 @@ impl PacketPair {
     /// The measurement, once every probe has its reply. It is returned once. No probe is sent twice, so their RTT is
     /// certain.
     pub fn take(&mut self) -> Option<Dispersion> {
-        let (rtt, took) = (self.first.since(self.sent), self.last.since(self.first));
+        let rtt = self.first.since(self.sent);
+        let took = self.last.since(self.first);
         let is_complete = self.wanted && self.came == PROBES;
         self.wanted &= !is_complete;
         let bits = f64::from(PROBES - 1) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_all_tell_the_rate_and_others_nothing() {
+    fn only_complete_answers_give_the_rate() {
         let mut left = PacketPair::new(true);
         let sent = std::iter::from_fn(|| {
             left.is_due().then(|| left.on_sent(Time::from_nanos(10_000_000)))

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_packet_waits_for_the_path_and_not_for_what_was_lost_before() {
+    fn next_repeat_waits_for_the_path_not_earlier_losses() {
         let answered = |packets: usize, now: u64| {
             let mut repeat = Repeat::new(at(0), FIRST_REPEAT);
             for _ in 0..packets {
@@ -158,7 +158,7 @@ mod tests {
 
     /// On a path with losses a single FINISH before a long first flight decides on all its packets.
     #[test]
-    fn finish_goes_again_with_the_data_at_doubling_distances_and_in_time() {
+    fn finish_is_repeated_with_data_at_doubling_intervals() {
         let mut finish = FinishRepeat::new(Repeat::new(at(0), SOON));
         finish.on_sent(at(0));
         let mut copies = Vec::new();

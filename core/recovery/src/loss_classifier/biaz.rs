@@ -41,7 +41,8 @@ const SLACK: f64 = 1e-3;
 
 /// Builds the classifier.
 pub fn build(settings: &Settings) -> Box<dyn LossClassifier> {
-    let (sigma, phi) = (settings.number("sigma"), settings.number("phi"));
+    let sigma = settings.number("sigma");
+    let phi = settings.number("phi");
     Box::new(Biaz { sigma, phi, last: None, least: f64::INFINITY })
 }
 

@@ -17,7 +17,8 @@ pub struct ArrivalWithGap {
 impl ArrivalWithGap {
     /// Relative one-way trip time in seconds, which includes the unknown offset of the two clocks.
     pub fn rott(&self) -> f64 {
-        let (now, sent) = (self.now.as_nanos(), self.sent.as_nanos());
+        let now = self.now.as_nanos();
+        let sent = self.sent.as_nanos();
         if now >= sent { (now - sent) as f64 * 1e-9 } else { (sent - now) as f64 * -1e-9 }
     }
 }

@@ -35,7 +35,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Builds the classifier.
 pub fn build(settings: &Settings) -> Box<dyn LossClassifier> {
-    let (begin, end) = (settings.number("begin"), settings.number("end"));
+    let begin = settings.number("begin");
+    let end = settings.number("end");
     Box::new(Spike { begin, end, least: f64::INFINITY, most: f64::NEG_INFINITY, high: false })
 }
 

@@ -121,7 +121,8 @@ impl AckPolicy {
     }
 
     fn hurry(&mut self) {
-        (self.in_order, self.every) = (0, FIRST_PACKETS_PER_ACK.min(self.most));
+        self.in_order = 0;
+        self.every = FIRST_PACKETS_PER_ACK.min(self.most);
     }
 
     /// A packet arrived; `rtt` is zero if unknown. `lacks` is called after a pause: whether the sender lacks the last
@@ -136,7 +137,8 @@ impl AckPolicy {
         let silence = SILENCE.max(rtt.saturating_mul(2));
         if self.is_all_answered() && now.since(self.reported) >= silence && lacks() {
             let apart = if rtt == Duration::ZERO { SILENCE } else { rtt };
-            (self.repeats, self.repeat_spacing) = (REPEATS, apart.max(MAX_ACK_DELAY));
+            self.repeats = REPEATS;
+            self.repeat_spacing = apart.max(MAX_ACK_DELAY);
         }
     }
 
@@ -201,7 +203,10 @@ impl AckPolicy {
     /// A report was sent.
     #[inline]
     pub fn on_report_sent(&mut self, now: Time) {
-        (self.unanswered, self.gaps, self.due, self.reported) = (0, 0, Time::NEVER, now);
+        self.unanswered = 0;
+        self.gaps = 0;
+        self.due = Time::NEVER;
+        self.reported = now;
         if self.repeats > 0 {
             self.repeats -= 1;
             self.due = now + self.repeat_spacing.max(self.spacing);
@@ -216,7 +221,9 @@ mod tests {
     /// Packets per report, for `packets` packets that arrive `gap` microseconds apart, without the numbers in `holes`.
     fn reports(packets: u64, gap: u64, holes: &[u64], most: u32, rtt: Duration) -> Vec<u32> {
         let mut policy = AckPolicy::new(most);
-        let (mut answered, mut since, mut expected) = (Vec::new(), 0, 0);
+        let mut answered = Vec::new();
+        let mut since = 0;
+        let mut expected = 0;
         for number in (0..packets).filter(|n| !holes.contains(n)) {
             let now = Time::ZERO + Duration::from_micros(gap * number);
             if policy.due() < now {
@@ -225,7 +232,8 @@ mod tests {
             }
             policy.on_number(number, expected);
             policy.on_ack_eliciting(now, number, expected, false, max_wait(rtt, MAX_ACK_DELAY));
-            (expected, since) = (number + 1, since + 1);
+            expected = number + 1;
+            since += 1;
             if policy.due() <= now {
                 answered.push(std::mem::take(&mut since));
                 policy.on_report_sent(now);
@@ -245,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_told_at_once_and_what_follows_it_often() {
+    fn hole_is_reported_at_once_and_then_often() {
         let answered = reports(2100, 10, &[2000], MAX_PACKETS_PER_ACK, LONG);
         // The packet that revealed the gap and three above it alone, then pairs again.
         assert!(answered.windows(6).any(|w| w == [1, 1, 1, 1, 2, 2]), "{answered:?}");
@@ -264,7 +272,8 @@ mod tests {
     fn times(spacing: Duration, gap: u64, hole: u64, runs: u32) -> Vec<u64> {
         let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
         policy.on_spacing(spacing);
-        let (mut times, mut expected) = (Vec::new(), 0);
+        let mut times = Vec::new();
+        let mut expected = 0;
         for at in 0..2000u64 {
             let now = Time::ZERO + Duration::from_millis(at);
             if at.is_multiple_of(gap) && (at / gap) % hole != hole - 1 {
@@ -285,8 +294,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_asks_for_distance_gets_it_holes_or_not() {
-        let (asked, far) = (Duration::from_millis(40), u64::MAX);
+    fn requested_report_interval_holds_with_and_without_holes() {
+        let asked = Duration::from_millis(40);
+        let far = u64::MAX;
         for hole in [far, 10] {
             let spaced = times(asked, 1, hole, 32);
             assert!(spaced.windows(2).all(|w| (40..=42).contains(&(w[1] - w[0]))), "{spaced:?}");
@@ -298,7 +308,7 @@ mod tests {
 
     /// Otherwise a sender would count packets as lost that have arrived, because no report lists them.
     #[test]
-    fn more_holes_than_a_report_lists_do_not_wait_for_the_distance() {
+    fn holes_beyond_a_reports_limit_ignore_the_interval() {
         for (runs, most) in [(6, 6), (7, 8), (32, 32)] {
             let times = times(Duration::from_millis(40), 1, 2, runs);
             assert!(times.windows(2).all(|w| w[1] - w[0] <= most), "{runs}: {times:?}");
@@ -306,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sender_gets_more_distance_than_two_round_trips_or_a_second() {
+    fn report_interval_is_at_most_two_rtts_or_a_second() {
         let ms = Duration::from_millis;
         assert_eq!(bounded_spacing(ms(30), ms(40)), ms(30));
         assert_eq!(bounded_spacing(Duration::MAX, ms(40)), ms(80));
@@ -319,7 +329,8 @@ mod tests {
     fn answers(packets: &[(u64, bool)]) -> Vec<u64> {
         let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
         let rtt = Duration::from_millis(50);
-        let (mut times, mut packets) = (Vec::new(), packets.iter().zip(FIRST..).peekable());
+        let mut times = Vec::new();
+        let mut packets = packets.iter().zip(FIRST..).peekable();
         for at in 0..10_000 {
             let now = Time::ZERO + Duration::from_millis(at);
             if let Some(((_, lacks), number)) = packets.next_if(|((time, _), _)| *time == at) {
@@ -337,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_a_sender_that_hears_nothing_is_answered_several_times() {
+    fn probe_of_a_sender_without_acks_gets_several() {
         let probes = [(1000, false), (1200, true), (3200, true), (5200, true), (5260, true)];
         let answers = answers(&probes);
         // The second arrives too soon to be a probe, and the last one ends the repetition of the report before.
@@ -346,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_seldom_and_hears_all_is_answered_once() {
+    fn rare_sender_without_losses_gets_one_report() {
         assert_eq!(answers(&[(1000, false), (3000, false), (5000, false)]), [1000, 3000, 5000]);
     }
 

@@ -80,7 +80,8 @@ impl FeedbackSource {
             self.fill(now, p.sent, place.uncounted_from, to, received);
         }
         if p.ack_eliciting {
-            (self.last, self.counted_bytes) = (now, p.bytes);
+            self.last = now;
+            self.counted_bytes = p.bytes;
             self.give(now, p);
         }
     }

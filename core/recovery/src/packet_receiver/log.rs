@@ -188,7 +188,8 @@ pub fn runs(
     std::iter::from_fn(move || {
         let (from, to) = next.take()?;
         next = ranges.next();
-        let (from, to) = (from.max(floor), to.min(highest.saturating_add(1)));
+        let from = from.max(floor);
+        let to = to.min(highest.saturating_add(1));
         let below = next.map_or(floor.min(from), |range| range.1);
         let missing = from - below;
         Some(PacketRun { arrived: to - from, missing, radio: missing > 0 && radio(below) })
@@ -203,7 +204,7 @@ mod tests {
 
     /// Late packets, packets below the floor, and reordering: the log equals a set.
     #[test]
-    fn a_report_says_what_arrived_above_the_lowest_of_unknown_outcome() {
+    fn report_lists_arrivals_above_the_least_unacked() {
         let mut log = ArrivalLog::<Ranges>::default();
         for (number, least_unacked) in [(0, 0), (10, 10), (12, 10), (3, 0), (11, 0)] {
             log.on_arrival(number, (), 0, least_unacked);
@@ -227,10 +228,11 @@ mod tests {
         /// In any order of arrival, runs equal the received and missing numbers down to the floor, and memory is
         /// bounded.
         #[test]
-        fn runs_say_what_a_set_says(
+        fn runs_match_a_set(
             steps in prop::collection::vec((0u64..700, 0u64..900), 1..700), floor_moves in any::<bool>(),
         ) {
-            let (mut log, mut set) = (ArrivalLog::<Ranges>::default(), BTreeSet::new());
+            let mut log = ArrivalLog::<Ranges>::default();
+            let mut set = BTreeSet::new();
             for (at, (number, back)) in steps.into_iter().enumerate() {
                 let number = number + at as u64;
                 if !set.insert(number) {

@@ -194,7 +194,8 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         if number < place.next {
             self.late = Some(self.late.map_or(number, |late| late.min(number)));
         } else if policy.is_all_answered() || !self.echoes {
-            (self.echo, self.echoes) = (Echo { sent: p.sent, came: now }, true);
+            self.echo = Echo { sent: p.sent, came: now };
+            self.echoes = true;
         }
         // The last report contained the highest number that had arrived. If the sender got it, its least unacked number
         // is above that.
@@ -267,7 +268,8 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         if let Some(feedback) = &mut self.feedback {
             feedback.on_report_sent();
         }
-        (self.echoes, self.late) = (false, None);
+        self.echoes = false;
+        self.late = None;
     }
 
     /// When to call [`on_timeout`](PacketReceiver::on_timeout).

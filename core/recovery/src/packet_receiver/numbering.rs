@@ -26,7 +26,8 @@ impl Numbering {
             return;
         }
         if let Some(last) = self.0.back_mut().filter(|s| s.to == from) {
-            (last.to, last.offset) = (to, offset + (to - from));
+            last.to = to;
+            last.offset = offset + (to - from);
             return;
         }
         if self.0.len() >= REMEMBERED {
@@ -69,8 +70,10 @@ mod tests {
     proptest! {
         /// Counted packets have consecutive numbers, uncounted ones repeat the last.
         #[test]
-        fn what_counts_has_rising_numbers_without_holes(steps in prop::collection::vec((1u64..9, 0u64..4), 1..REMEMBERED)) {
-            let (mut numbering, mut at, mut out) = (Numbering::default(), 0, Vec::new());
+        fn counted_packets_have_rising_numbers_without_holes(steps in prop::collection::vec((1u64..9, 0u64..4), 1..REMEMBERED)) {
+            let mut numbering = Numbering::default();
+            let mut at = 0;
+            let mut out = Vec::new();
             for (counted, not) in steps {
                 at += counted;
                 numbering.leave_out(at, at + not);

@@ -41,7 +41,8 @@ impl RateSampler {
     #[inline]
     pub fn sent(&mut self, now: Time, first: bool) -> Stamp {
         if first {
-            (self.first_sent, self.delivered_time) = (now, now);
+            self.first_sent = now;
+            self.delivered_time = now;
         }
         self.stamp()
     }

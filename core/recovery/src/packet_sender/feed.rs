@@ -78,9 +78,13 @@ impl CcFeed {
         self.own_timer = controller.requirements().own_timer;
         self.controller = controller;
         self.delivery = RateSampler::new();
-        (self.cut_at, self.marks_cut_at) = (next, next);
-        (self.round, self.round_end) = (0, next);
-        (self.repairing, self.window_limited, self.episode) = (false, false, None);
+        self.cut_at = next;
+        self.marks_cut_at = next;
+        self.round = 0;
+        self.round_end = next;
+        self.repairing = false;
+        self.window_limited = false;
+        self.episode = None;
         self.unreported = (Duration::ZERO, 0);
     }
 
@@ -263,7 +267,8 @@ impl CcFeed {
     /// Records the loss of a counted packet.
     #[inline]
     pub fn book_loss<L>(&self, outcome: &ResolvedPacket<L>, found: &mut DetectedLosses) {
-        let (seq, p) = (outcome.seq, &outcome.packet);
+        let seq = outcome.seq;
+        let p = &outcome.packet;
         found.count += 1;
         found.radio += u64::from(p.radio);
         found.first.get_or_insert(p.sent);
@@ -348,7 +353,8 @@ impl CcFeed {
             return;
         }
         for i in 0..fresh {
-            let (later, is_last) = (i > 0, i + 1 == fresh);
+            let later = i > 0;
+            let is_last = i + 1 == fresh;
             let ack = overtaken.filter(|o| i < o.0).map_or(newest, |o| &o.1);
             self.controller.on_ack(&Ack {
                 // Losses that this report reveals are already subtracted in every call.
@@ -403,7 +409,9 @@ impl CcFeed {
     ) -> RecoveryEvent {
         let flight = self.flight_size(flight);
         let outstanding = self.outstanding(ledger.packets_in_flight());
-        let (min_rtt, srtt, cause) = (path.min_rtt(), self.srtt(path), RecoveryCause::Loss);
+        let min_rtt = path.min_rtt();
+        let srtt = self.srtt(path);
+        let cause = RecoveryCause::Loss;
         RecoveryEvent { now, cause, flight, outstanding, min_rtt, srtt }
     }
 

@@ -338,9 +338,11 @@ impl<L> PacketLedger<L> {
                 self.old_path += u64::from(!p.arrived);
             }
         }
-        (self.packets_in_flight, self.arrived) = (0, 0);
+        self.packets_in_flight = 0;
+        self.arrived = 0;
         self.lost.clear();
-        (self.path_start, self.path_since) = (self.next_packet_number, now);
+        self.path_start = self.next_packet_number;
+        self.path_since = now;
     }
     /// Whether packet `highest` was sent on the present path.
     #[inline]

@@ -164,7 +164,8 @@ impl Limiter {
     }
     /// A report arrived: starts, extends or ends the first rounds.
     fn go_on_with_first_rounds(&mut self, now: Time) {
-        let (before, until) = (self.beyond(), now + self.window());
+        let before = self.beyond();
+        let until = now + self.window();
         if self.first_rounds == FirstRounds::NothingAcknowledged {
             self.train_until = Some(until);
         }

@@ -47,7 +47,7 @@ const SECOND: u64 = 64 + 2 * (3 * 9 - 10);
 const MOST: u64 = 2 * 512;
 
 #[test]
-fn a_flight_is_ten_packets_then_a_train_then_what_the_path_has_shown() {
+fn flight_is_ten_packets_then_train_then_measured_rate() {
     let sizes = rounds(&mut limiter(), 3);
     assert_eq!(sizes[..2], [10, SECOND]);
     // Arrivals count at most three times for a window, without their first packet.
@@ -57,11 +57,12 @@ fn a_flight_is_ten_packets_then_a_train_then_what_the_path_has_shown() {
 
 /// The RTT is a third of the window: twice the arrivals of one round trip are permitted in each of three.
 #[test]
-fn over_a_long_path_each_round_trip_may_bring_more_than_twice_the_last() {
+fn long_path_may_more_than_double_per_rtt() {
     let rtt = Duration::from_millis(600);
     let mut limiter = Limiter::new(FULL);
     limiter.on_rtt(at(0), rtt);
-    let (mut sizes, mut all) = (Vec::new(), 0);
+    let mut sizes = Vec::new();
+    let mut all = 0;
     for round in 0..4 {
         let now = at(600 * round);
         sizes.push(burst(&mut limiter, now));
@@ -89,7 +90,7 @@ fn a_train_that_arrives_slowly_permits_as_much_less() {
 /// A path that passes a burst at once and then carries little shows a rate that it does not have. The credit for that
 /// rate is bounded.
 #[test]
-fn a_burst_that_arrives_at_once_permits_no_more_than_a_thousand_packets() {
+fn simultaneous_burst_permits_at_most_a_thousand_packets() {
     let mut limiter = Limiter::new(FULL);
     limiter.on_rtt(at(0), Duration::from_millis(1));
     let mut sent = 0;
@@ -102,7 +103,7 @@ fn a_burst_that_arrives_at_once_permits_no_more_than_a_thousand_packets() {
 }
 
 #[test]
-fn nothing_is_permitted_by_a_silence() {
+fn silence_permits_no_packets() {
     let mut limiter = limiter();
     assert_eq!(burst(&mut limiter, at(0)), 10);
     for ms in [500, 5_000, 500_000] {
@@ -113,7 +114,7 @@ fn nothing_is_permitted_by_a_silence() {
 
 /// A user's hint counts fully for one window, a stored measurement by half, and a peer's hint not at all.
 #[test]
-fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
+fn hinted_window_is_sent_at_once_up_to_its_trust() {
     // 100 packets in a round trip of 100 ms.
     let hints = PathHints { rate: Some(Rate::from_bps(8_000_000)), ..PathHints::default() };
     for (source, least, most) in
@@ -134,7 +135,7 @@ fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
 /// After a pause an application continues at the rate that the path carried (RFC 7661), for some minutes. Unused credit
 /// from before the pause does not add to that.
 #[test]
-fn a_pause_keeps_what_arrived_of_a_round_trip() {
+fn pause_keeps_the_arrivals_of_one_rtt() {
     let steady = || {
         let mut limiter = limiter();
         // 40 packets each 100 ms for ten seconds.
@@ -158,7 +159,7 @@ fn a_pause_keeps_what_arrived_of_a_round_trip() {
 /// With one report in a round trip that a queue has made long, its credit is not cut to the arrivals of the shortest
 /// round trip, so a steady sender is not held back.
 #[test]
-fn rare_reports_permit_twice_what_they_answer() {
+fn rare_reports_permit_twice_their_acked_packets() {
     let mut limiter = limiter();
     let mut pending = Vec::new();
     let mut sent = 0;
@@ -257,7 +258,7 @@ fn a_validated_flight_does_not_retreat() {
 /// RFC 9959 section 3.5: after a loss or a mark, nothing leaves until a later packet (the repair) is acknowledged. Then half
 /// of what arrived may leave.
 #[test]
-fn a_flight_that_meets_congestion_retreats_to_half_of_what_arrived() {
+fn congested_flight_retreats_to_half_the_arrivals() {
     for is_marked in [false, true] {
         let (mut limiter, _) = resumed(0.0);
         arrive(&mut limiter, at(100), at(0), 20);

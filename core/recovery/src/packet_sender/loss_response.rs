@@ -99,7 +99,8 @@ impl<P: Default> PacketSender<P> {
     /// Passes losses to the controller, and begins or ends recoveries.
     #[inline]
     pub(super) fn tell_losses(&mut self, now: Time, found: &DetectedLosses) {
-        let (ledger, path) = (&self.ledger, &self.path);
+        let ledger = &self.ledger;
+        let path = &self.path;
         match self.feed.tell_losses(now, found, ledger, path, &mut self.counters) {
             Reaction::Nothing => {}
             Reaction::RecoveryEvent => {

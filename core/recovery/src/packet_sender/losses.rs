@@ -113,7 +113,8 @@ impl LossDetector {
     }
     /// The path changed: earlier losses do not count towards persistent congestion.
     pub fn renew(&mut self) {
-        (self.pto_count, self.run) = (0, None);
+        self.pto_count = 0;
+        self.run = None;
         self.reordering = AdaptiveReorderingWindow::default();
     }
 

@@ -286,7 +286,8 @@ impl<P: Default> PacketSender<P> {
     /// Makes the pending probe a short one.
     pub fn shorten_probe(&mut self) {
         if self.force == Force::All {
-            (self.force, self.further_probes) = (Force::ShortProbe, 0);
+            self.force = Force::ShortProbe;
+            self.further_probes = 0;
         }
     }
     /// Whether the next packet must have at most [`SHORT_PROBE_BYTES`] and carry no data: the path may be gone, and RFC

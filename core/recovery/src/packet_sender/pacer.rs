@@ -41,7 +41,8 @@ impl Pacer {
     }
     /// The path changed.
     pub fn renew(&mut self) {
-        (self.stalled, self.paced) = (false, None);
+        self.stalled = false;
+        self.paced = None;
     }
     pub fn limit_rate(&mut self, most: Option<Rate>) {
         self.limit = most;

@@ -89,6 +89,7 @@ impl<P: Default> PacketSender<P> {
     #[inline]
     pub fn nothing_to_send(&mut self) {
         self.feed.on_nothing_to_send(self.ledger.packets_in_flight());
-        (self.force, self.further_probes) = (Force::Nothing, 0);
+        self.force = Force::Nothing;
+        self.further_probes = 0;
     }
 }

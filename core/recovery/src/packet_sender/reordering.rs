@@ -44,7 +44,8 @@ impl AdaptiveReorderingWindow {
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
         self.needed = self.needed.max(needed);
         if self.steps < needed {
-            (self.steps, self.recoveries) = (needed, 0);
+            self.steps = needed;
+            self.recoveries = 0;
         }
     }
     /// A recovery begins.
@@ -52,7 +53,8 @@ impl AdaptiveReorderingWindow {
         self.recoveries += 1;
         if self.recoveries >= RECOVERIES && self.is_open() {
             self.steps = self.needed.max(1);
-            (self.needed, self.recoveries) = (0, 0);
+            self.needed = 0;
+            self.recoveries = 0;
         }
     }
 }
@@ -77,8 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_at_a_quarter_of_a_round_trip_and_widens_to_what_packets_need() {
-        let (path, mut window) = (path(), AdaptiveReorderingWindow::default());
+    fn reordering_window_starts_at_quarter_rtt_and_widens() {
+        let path = path();
+        let mut window = AdaptiveReorderingWindow::default();
         assert!(!window.is_open());
         window.on_reordered(ms(43), &path);
         assert!(window.is_open());
@@ -90,8 +93,9 @@ mod tests {
     }
 
     #[test]
-    fn after_sixteen_recoveries_it_is_what_packets_needed_meanwhile() {
-        let (path, mut window) = (path(), AdaptiveReorderingWindow::default());
+    fn reordering_window_is_recent_need_after_sixteen_recoveries() {
+        let path = path();
+        let mut window = AdaptiveReorderingWindow::default();
         window.on_reordered(ms(75), &path);
         assert_eq!(window.length(&path), ms(40));
         for _ in 0..RECOVERIES {

@@ -128,7 +128,8 @@ impl<P: Default> PacketSender<P> {
         let found = self.find_losses(now, source);
         let next = self.ledger.next_packet_number();
         let sent_since = next - end - self.ledger.skipped(end, next);
-        let (ledger, path) = (&self.ledger, &self.path);
+        let ledger = &self.ledger;
+        let path = &self.path;
         let ack_report = (rtt, round_start, marks, ack_report.feedback);
         let ack = self.feed.ack(now, ack_report, (prior, sent_since), ledger, path);
         let ack = Ack { forward_delay: Some(forward_delay), ..ack };
@@ -166,7 +167,8 @@ impl<P: Default> PacketSender<P> {
         delays: (Duration, Duration),
         is_start: bool,
     ) -> Duration {
-        let (base, next) = (self.path.min_rtt(), self.ledger.next_packet_number());
+        let base = self.path.min_rtt();
+        let next = self.ledger.next_packet_number();
         // Read for each report, because the controller may have been replaced.
         self.return_path.set_presses(!self.feed.keeps_own_timer());
         let wait = self.return_path.on_report(now, delays, base, next, is_start);

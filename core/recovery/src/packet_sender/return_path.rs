@@ -328,7 +328,9 @@ mod tests {
         let usual = Duration::from_nanos(BASE.as_nanos() / 32);
         let mut now = Time::ZERO + Duration::from_secs(seconds.0);
         let end = Time::ZERO + Duration::from_secs(seconds.1);
-        let (mut spacings, mut free, mut round) = (Vec::new(), now, now);
+        let mut spacings = Vec::new();
+        let mut free = now;
+        let mut round = now;
         let mut requests = vec![(now, way.spacing())];
         while now < end {
             // At most 20 reports wait in the queue.
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_way_back_is_asked_for_nothing_whatever_the_clocks_do() {
+    fn wide_return_path_keeps_default_reports_whatever_the_clocks() {
         for drift in [0.0, 5e-5, -5e-5] {
             let mut way = ReturnPath::new();
             let all = spacings(&mut way, (0, 1000), Duration::from_micros(10), ms(0), drift);
@@ -372,7 +374,9 @@ mod tests {
     /// instead, a controller that measures delays would have a twentieth of the link.
     #[test]
     fn jitter_on_the_way_back_is_no_queue() {
-        let (mut way, mut came, mut round) = (ReturnPath::new(), Time::ZERO, Time::ZERO);
+        let mut way = ReturnPath::new();
+        let mut came = Time::ZERO;
+        let mut round = Time::ZERO;
         for n in 0u64..20_000 {
             let sent = Time::ZERO + Duration::from_micros(500 * n);
             let jitter = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -388,7 +392,7 @@ mod tests {
 
     /// 1% of 20 Mbit/s carries a report of 64 bytes in 2.6 ms, a third of that in 7.8 ms.
     #[test]
-    fn on_a_thin_way_back_reports_become_a_tenth_of_it_or_one_in_a_round_trip() {
+    fn slow_return_path_carries_a_tenth_of_reports() {
         for (carries, least) in
             [(Duration::from_micros(2560), ms(25)), (Duration::from_micros(7760), BASE)]
         {
@@ -402,7 +406,8 @@ mod tests {
     /// path of 100 Mbit/s, a flow would have a twentieth of it.
     #[test]
     fn a_request_that_has_no_effect_yet_does_not_grow() {
-        let (mut way, apart) = (ReturnPath::new(), Duration::from_micros(500));
+        let mut way = ReturnPath::new();
+        let apart = Duration::from_micros(500);
         way.on_report(Time::ZERO, (BASE, BASE), BASE, 0, true);
         // Half a second of reports that still wait in the queue.
         for n in 1..1000 {
@@ -413,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_cross_traffic_is_joined_by_few_reports_that_come_back_when_it_is_gone() {
+    fn cross_traffic_queue_gets_few_reports_until_it_drains() {
         let mut way = ReturnPath::new();
         let wide = Duration::from_micros(10);
         spacings(&mut way, (0, 1), wide, ms(0), 0.0);
@@ -438,7 +443,8 @@ mod tests {
     /// A forward queue of more than half the range of time stamps is no queue on the return path.
     #[test]
     fn round_trips_that_stamps_cannot_tell_apart_are_no_wait() {
-        let (mut way, mut forward) = (ReturnPath::new(), ForwardDelay::default());
+        let mut way = ReturnPath::new();
+        let mut forward = ForwardDelay::default();
         for seconds in 2..15u64 {
             let one_way = Duration::from_secs(seconds);
             let rtt = one_way + BASE;
@@ -456,10 +462,12 @@ mod tests {
     /// A return path full of cross traffic that passes one report in `passes`, for `trips` round trips. Returns the
     /// spacing at their end, and reports per round trip then.
     fn among_others(way: &mut ReturnPath, trips: u64, passes: u64) -> (Duration, u64) {
-        let (mut now, mut came) = (Time::ZERO, 0);
+        let mut now = Time::ZERO;
+        let mut came = 0;
         let end = now + BASE.saturating_mul(trips);
         way.on_report(now, (BASE, BASE), BASE, 0, true);
-        let (mut round, mut sent) = (now + BASE, 0);
+        let mut round = now + BASE;
+        let mut sent = 0;
         while now < end {
             now += usual(BASE).max(way.spacing());
             sent += 1;
@@ -480,7 +488,7 @@ mod tests {
     /// The acknowledgements of TCP downloads fill the return path and leave one report in twelve: a request of one per
     /// round trip would let one arrive in twelve. If few are lost, one per round trip is requested.
     #[test]
-    fn where_others_fill_the_way_back_a_report_arrives_in_a_round_trip_all_the_same() {
+    fn report_arrives_each_rtt_despite_full_return_path() {
         let (spacing, came) = among_others(&mut ReturnPath::new(), 400, 12);
         assert!(spacing < ms(8) && (1..=ENOUGH).contains(&came), "{spacing} {came}");
         let (spacing, came) = among_others(&mut ReturnPath::new(), 400, 1);
@@ -502,7 +510,7 @@ mod tests {
 
     /// Whatever clock a receiver pretends, at least one report per base RTT is requested.
     #[test]
-    fn false_times_ask_for_nothing_beyond_the_base_rtt() {
+    fn false_times_request_no_interval_beyond_base_rtt() {
         let mut way = ReturnPath::new();
         for n in 0u64..10_000 {
             let now = Time::ZERO + ms(n);

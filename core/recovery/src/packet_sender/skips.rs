@@ -100,7 +100,8 @@ mod tests {
 
     fn numbers(seed: u64, packets: u64) -> Vec<u64> {
         let mut skips = skips(seed);
-        let (mut next, mut skipped) = (0, Vec::new());
+        let mut next = 0;
+        let mut skipped = Vec::new();
         for _ in 0..packets {
             next += 1;
             if skips.is_next_skipped(next, next) {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_of_about_128_is_left_out_and_the_next_is_never_certain() {
+    fn about_one_number_in_128_is_skipped_unpredictably() {
         let skipped = numbers(1, 200_000);
         let share = skipped.len() as f64 / 200_000.0;
         assert!((share * MEAN - 1.0).abs() < 0.1, "{share}");
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_unknown_outcome_is_remembered() {
+    fn packets_of_unknown_outcome_are_remembered() {
         let mut skips = skips(3);
         skips.set_mean(1.0);
         let all: Vec<u64> = (1..10_000).filter(|n| skips.is_next_skipped(*n, 0)).collect();

@@ -75,7 +75,8 @@ fn places(keys: &[LegendKey], width: i32) -> (Vec<(i32, i32)>, i32) {
     for key in keys {
         let wide = 26 + key.name.chars().count() as i32 * 67 / 10 + 16;
         if x > 0 && x + wide > width {
-            (x, y) = (0, y + LINE);
+            x = 0;
+            y += LINE;
         }
         places.push((x, y));
         x += wide;

@@ -70,8 +70,8 @@ fn number(x: f64, decimals: usize) -> String {
 }
 
 fn grid(o: &SweepOutcome<'_>, rows: usize, columns: usize, scale: f64) -> String {
-    let (row, column): (&Parameter, &Parameter) =
-        (&o.sweep.grid.parameters[rows], &o.sweep.grid.parameters[columns]);
+    let row: &Parameter = &o.sweep.grid.parameters[rows];
+    let column: &Parameter = &o.sweep.grid.parameters[columns];
     let digits = decimals(o, scale);
     let mut lines = vec![vec![format!("{} \\ {}", row.name, column.name)]];
     lines[0].extend(column.values.iter().cloned());

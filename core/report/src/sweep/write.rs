@@ -32,7 +32,8 @@ pub fn all(o: &SweepOutcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> 
     if o.sweep.points.len() == 1
         && let Some(mut scenario) = o.sweep.first.clone()
     {
-        (scenario.seed, scenario.seeds) = (o.sweep.seed, o.sweep.seeds);
+        scenario.seed = o.sweep.seed;
+        scenario.seeds = o.sweep.seeds;
         let text = scenario_file::text(&scenario);
         files.add("scenario.toml", |f| f.write_all(text.as_bytes()))?;
     }

@@ -224,7 +224,8 @@ pub fn build(
     random_key: RandomKey,
     paths: usize,
 ) -> (SimulatedSender, SimulatedReceiver) {
-    let (data, acks) = (random_key.named("data").bits(), random_key.named("acks").bits());
+    let data = random_key.named("data").bits();
+    let acks = random_key.named("acks").bits();
     let environment = protocol.environment(protocol.packet_bytes(), random_key, protocol.hints());
     let controller = protocol.controller(&environment);
     match protocol {

@@ -138,7 +138,8 @@ impl SendHistory {
     #[inline]
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u32) {
         self.advance(now);
-        let (number, current) = (self.number(sent), self.current);
+        let number = self.number(sent);
+        let current = self.current;
         let acknowledged = &mut self.slot_mut(current).acknowledged;
         *acknowledged = acknowledged.saturating_add(bytes);
         if number <= current && current - number < SLOTS as u64 {
@@ -173,7 +174,8 @@ impl SendHistory {
     /// is at most `MAX_SHOWN_TIMES`: a path may pass a burst faster than its long-term rate.
     pub fn shown(&self, now: Time, full: u64) -> u64 {
         let window = self.length.saturating_mul(WINDOW).as_secs_f64();
-        let (mut arrived, mut most) = (0, 0.0f64);
+        let mut arrived = 0;
+        let mut most = 0.0f64;
         for back in 0..=WINDOW.min(self.current) {
             let number = self.current - back;
             arrived += u64::from(self.slots[number as usize % SLOTS].arrived);

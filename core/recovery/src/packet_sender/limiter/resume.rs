@@ -36,7 +36,8 @@ pub(super) struct Resume {
 
 /// Whether a stored path may be the present one by its smallest RTT (sections 3.2 and 4.2.1).
 pub(super) fn confirms(stored: Duration, rtt: Duration) -> bool {
-    let (stored, rtt) = (stored.as_secs_f64(), rtt.as_secs_f64());
+    let stored = stored.as_secs_f64();
+    let rtt = rtt.as_secs_f64();
     rtt > stored / 2.0 && rtt <= stored * 10.0
 }
 

@@ -67,7 +67,8 @@ mod tests {
         /// In any order and with duplicates, the counts of in-order and distinct bytes are right.
         #[test]
         fn bytes_are_counted_once(sent_frames in prop::collection::vec((0u64..60, 0u32..12), 1..60)) {
-            let (mut a, mut set) = (Assembly::default(), BTreeSet::new());
+            let mut a = Assembly::default();
+            let mut set = BTreeSet::new();
             for (offset, length) in sent_frames {
                 let fresh = (offset..offset + u64::from(length)).filter(|b| set.insert(*b)).count();
                 prop_assert_eq!(a.take(offset, length), fresh as u64);

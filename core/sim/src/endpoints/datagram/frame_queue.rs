@@ -63,7 +63,8 @@ impl FrameQueue {
             let Some(part) = self.layers[layer].front_mut() else { continue };
             let bytes = part.left.min(max);
             part.left -= bytes;
-            let (tag, left) = (part.tag, part.left);
+            let tag = part.tag;
+            let left = part.left;
             self.bytes -= u64::from(bytes);
             self.begun[layer] = left > 0;
             if left == 0 {
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_layers_leave_first_even_in_the_middle_of_a_higher_part() {
+    fn lower_layers_interrupt_parts_of_higher_ones() {
         let mut q = FrameQueue::default();
         q.push(at(0), &part(0, 1, 1500, 900), Duration::ZERO);
         let high = part(0, 1, 0, 0).tag();
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_expire_at_their_time_or_the_flows_but_not_when_they_have_begun() {
+    fn unsent_parts_expire_but_begun_ones_do_not() {
         let mut q = FrameQueue::default();
         for frame in 0..3 {
             q.push(at(0), &part(frame, 0, 1500, 100 + frame), Duration::ZERO);

@@ -222,7 +222,7 @@ mod tests {
     proptest! {
         /// Packets that a report acknowledges did arrive, and all of them are covered if they fit.
         #[test]
-        fn vectors_say_what_arrived(
+        fn ack_vectors_list_the_arrivals(
             arrived in prop::collection::vec((0u64..400, 1u64..40), 1..14),
             floor in 0u64..300,
             words in 0usize..5,

@@ -118,7 +118,8 @@ impl Nacks {
         if first == last {
             return;
         }
-        let (low, high) = (self.gaps[first], self.gaps[last - 1]);
+        let low = self.gaps[first];
+        let high = self.gaps[last - 1];
         let below = MissingBytes { to: from, ..low };
         let above = MissingBytes { from: to, ..high };
         let left = [below, above].into_iter().filter(|g| g.from < g.to);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_asked_for_at_once_and_again_after_2_4_8_and_8_round_trips() {
+    fn gap_is_requested_at_once_and_after_2_to_8_rtts() {
         let mut nacks = Nacks::default();
         arrived(&mut nacks, 100, 0);
         assert_eq!(nacks.due(), Time::NEVER);
@@ -189,7 +190,7 @@ mod tests {
     /// The timer reveals the loss of a retransmission, not a packet above it: in the thesis the sender never detects
     /// it.
     #[test]
-    fn each_gap_has_a_timer_and_what_came_of_it_is_left_out() {
+    fn each_gap_has_a_timer_and_its_arrivals_are_skipped() {
         let mut nacks = Nacks::default();
         arrived(&mut nacks, 100, 3);
         assert_eq!(taken(&mut nacks, 100), [(0, 3000)], "the first packets, together");
@@ -211,7 +212,7 @@ mod tests {
 
     /// A change of the RTT applies after ten packets.
     #[test]
-    fn the_round_trip_is_the_running_average_at_the_epochs_end() {
+    fn rtt_is_the_running_average_at_the_epochs_end() {
         let mut rtt = RunningRtt::default();
         rtt.sample(RTT);
         (1..19).for_each(|_| rtt.sample(LONG));
@@ -224,8 +225,9 @@ mod tests {
     proptest! {
         /// In any order and with duplicates, the missing bytes below the highest are requested.
         #[test]
-        fn what_is_missing_is_asked_for(packets in prop::collection::vec((0u64..60, 0u64..9), 1..80)) {
-            let (mut nacks, mut seen) = (Nacks::default(), [false; 80]);
+        fn missing_packets_are_requested(packets in prop::collection::vec((0u64..60, 0u64..9), 1..80)) {
+            let mut nacks = Nacks::default();
+            let mut seen = [false; 80];
             for (at, (from, length)) in packets.into_iter().enumerate() {
                 nacks.on_packet(ms(100 + at as u64), ms(at as u64), (from, from + length), RTT);
                 seen[from as usize..(from + length) as usize].fill(true);

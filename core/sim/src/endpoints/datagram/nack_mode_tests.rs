@@ -46,7 +46,8 @@ fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
         crate::endpoints::build(&protocol, 0, RandomKey::from_seed(1), 1);
     let mut wire: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
     let mut outcome = Outcome { done: None, copies: BTreeMap::new(), nacks: Vec::new() };
-    let (mut now, mut serial) = (Time::ZERO, 0);
+    let mut now = Time::ZERO;
+    let mut serial = 0;
     sender.handle(now, SenderInput::Open);
     sender.handle(now, SenderInput::Data(packets * PAYLOAD));
     let limit = Time::from_secs_f64(200.0);
@@ -115,7 +116,7 @@ fn first(n: u64) -> impl Fn(&Copy) -> bool {
 }
 
 #[test]
-fn without_losses_nobody_asks() {
+fn no_requests_without_losses() {
     let o = run(NACK, 100, |_| false);
     assert!(o.done.is_some() && o.nacks.is_empty());
     assert!(o.copies.values().all(|n| *n == 1), "{:?}", o.copies);
@@ -123,7 +124,7 @@ fn without_losses_nobody_asks() {
 
 /// The first packet above a gap suffices: the threshold of three does not apply.
 #[test]
-fn a_lost_packet_is_asked_for_at_the_first_packet_above_it() {
+fn lost_packet_is_requested_at_the_first_packet_above() {
     let o = run(NACK, 100, first(3));
     assert_eq!(o.nacks, [Time::ZERO + ONE_WAY], "as packet 4 came");
     assert_eq!(o.copies[&3], 2);
@@ -133,7 +134,7 @@ fn a_lost_packet_is_asked_for_at_the_first_packet_above_it() {
 
 /// The timer, 2 RTT and then 4, reveals the loss of a retransmission or a NACK.
 #[test]
-fn the_timer_asks_again_for_what_does_not_come() {
+fn timer_requests_missing_packets_again() {
     let repeat_lost = run(NACK, 100, |c| c.is_data && c.packet == 3 && c.copy < 3);
     let nack_lost = run(NACK, 100, |c| first(3)(c) || (c.is_nack && c.copy < 2));
     for (o, copies) in [(repeat_lost, 4), (nack_lost, 2)] {
@@ -148,7 +149,7 @@ fn the_timer_asks_again_for_what_does_not_come() {
 
 /// If all NACKs are lost, packets that the sender declares lost are not retransmitted.
 #[test]
-fn the_sender_repeats_nothing_unasked_except_the_last_packet() {
+fn sender_repeats_only_requested_packets_and_the_last() {
     let deaf = run(NACK, 100, |c| first(3)(c) || c.is_nack);
     assert_eq!((deaf.done, deaf.copies[&3]), (None, 1));
     let last = run(NACK, 100, first(99));

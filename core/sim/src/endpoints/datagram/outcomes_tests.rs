@@ -55,7 +55,8 @@ impl Pair {
         let mut config = DatagramConfig::default();
         config.feedback.ack_every = 1;
         // So that only the window limits sending.
-        let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
+        let rate = Rate::from_bps(10_000_000_000);
+        let rtt = Duration::from_secs(1);
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let diary = Diary::default();
         let recorder = Recorder { window, diary: diary.clone() };
@@ -257,7 +258,8 @@ fn run(data: Impairments, back: Impairments, window: f64, seed: u64) -> Run {
     let mut count = 0;
     let mut arrived = BTreeMap::new();
     let mut sent = 0;
-    let (mut silence, mut silent) = (0, 0);
+    let mut silence = 0;
+    let mut silent = 0;
     let end = Time::from_secs_f64(SECONDS);
     loop {
         let mut forward = |now: Time, p: Packet, w: Impairments, events: &mut BTreeMap<_, _>| {
@@ -375,7 +377,7 @@ fn a_lossy_path_is_reported_exactly() {
 
 /// As over sockets, where a duplicate is not decrypted again.
 #[test]
-fn a_packet_that_comes_twice_counts_once_and_is_answered_once() {
+fn duplicate_packet_counts_once_and_is_acked_once() {
     let mut pair = Pair::new(3.0);
     let packets = pair.send();
     pair.report(&packets[0]);

@@ -39,7 +39,8 @@ impl Stage {
         let mut config = datagram_preset(Preset::Ns2, Family::Rrtp);
         config.credit = Duration::from_millis(2);
         // So that only the send limits apply.
-        let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
+        let rate = Rate::from_bps(10_000_000_000);
+        let rtt = Duration::from_secs(1);
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let limits = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
         let mut sender = DatagramSender::new(&config, Box::new(SetLimits(limits.clone())), 0, 1);
@@ -91,7 +92,7 @@ fn lateness_is_made_up_for_and_idleness_earns_no_burst() {
 }
 
 #[test]
-fn a_window_counts_what_neither_arrived_nor_is_lost() {
+fn window_counts_packets_of_unknown_outcome() {
     let mut s = Stage::new(4.9, None);
     let mut receiver = DatagramReceiver::new(&s.config, None, 0, 1);
     s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
@@ -113,7 +114,7 @@ fn a_window_counts_what_neither_arrived_nor_is_lost() {
 
 /// As over sockets: RFC 9002 section 6.2.
 #[test]
-fn silence_is_probed_for_and_reduces_nothing() {
+fn silence_is_probed_without_a_reduction() {
     let mut s = Stage::new(2.0, None);
     s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let (_, due) = s.drain(ms(0));
@@ -143,7 +144,7 @@ fn a_probe_without_data_is_empty() {
 }
 
 #[test]
-fn packets_are_as_large_as_what_was_written() {
+fn packets_have_the_written_size() {
     let mut s = Stage::new(f64::INFINITY, None);
     for bytes in [2500, 120] {
         s.sender.handle(ms(0), SenderInput::Data(bytes));
@@ -201,7 +202,7 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
 }
 
 #[test]
-fn nonsense_from_a_peer_changes_nothing() {
+fn malformed_reports_change_no_state() {
     let mut s = Stage::new(3.0, None);
     s.sender.handle(ms(0), SenderInput::Data(u64::MAX));
     let sent = s.drain(ms(0)).0;

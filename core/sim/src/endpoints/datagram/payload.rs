@@ -176,7 +176,8 @@ mod tests {
             expiry: Duration::ZERO,
             ping: false,
         });
-        let (playout, expires) = (at(1.0), at(1.0));
+        let playout = at(1.0);
+        let expires = at(1.0);
         let part = FramePart { frame: 0, layer: 0, bytes: 100, playout, expires };
         let sent = |source: &mut SimulatedSource, s| source.take(at(s), 1000).map(|r| r.length);
         source.push_frame(at(0.0), part);

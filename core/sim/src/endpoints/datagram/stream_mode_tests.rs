@@ -131,7 +131,7 @@ impl Scenario {
 }
 
 #[test]
-fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
+fn lost_bytes_leave_in_a_new_packet_and_count_once() {
     let mut s = Scenario::new(6.0, u64::MAX, 1);
     s.round(|_| true);
     s.heard();
@@ -154,7 +154,7 @@ fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
 }
 
 #[test]
-fn a_late_packet_that_was_sent_again_breaks_nothing() {
+fn late_original_after_its_retransmission_is_harmless() {
     let mut s = Scenario::new(6.0, 12 * PAYLOAD, 1);
     s.round(|_| true);
     let late = s.wire[0];
@@ -202,7 +202,7 @@ fn a_late_packet_takes_its_loss_back() {
 
 /// Once a packet has arrived behind one three numbers above, only the time threshold applies.
 #[test]
-fn where_packets_are_reordered_time_tells_what_is_lost() {
+fn time_threshold_detects_losses_under_reordering() {
     let mut s = Scenario::new(12.0, u64::MAX, 1);
     for _ in 0..4 {
         s.round(|_| true);
@@ -217,7 +217,8 @@ fn where_packets_are_reordered_time_tells_what_is_lost() {
     s.pace();
     s.heard();
     // Overtaken by eleven, and lost.
-    let (late, lost) = (s.wire[0], s.wire[1].seq);
+    let late = s.wire[0];
+    let lost = s.wire[1].seq;
     s.round(|p| p.seq != late.seq && p.seq != lost);
     assert!(!s.heard().iter().any(|h| h.starts_with("lost")), "by distance {late:?}");
     s.arrives(&late);
@@ -325,11 +326,12 @@ fn probes_double_and_persistent_congestion_starts_anew() {
 
 /// As in a connection: data at first, then a short probe every two seconds.
 #[test]
-fn a_long_silence_is_probed_every_two_seconds_by_short_packets() {
+fn long_silence_is_probed_every_two_seconds() {
     let mut s = Scenario::new(4.0, u64::MAX, 1);
     s.round(|_| true);
     s.round(|_| false);
-    let (mut probes, mut before) = (Vec::new(), s.now);
+    let mut probes = Vec::new();
+    let mut before = s.now;
     while probes.len() < 26 {
         s.timer();
         for p in std::mem::take(&mut s.wire) {

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
+fn lost_ranges_go_first_and_delivered_ones_never_again() {
     let mut s = OutgoingStream::default();
     s.push(5000);
     let new = |offset| Some(SentRange { offset, length: 1000, again: false, copy: false });
@@ -29,7 +29,7 @@ fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
 proptest! {
     /// With packets of any size, losses, late packets and duplicates, every byte arrives in the end.
     #[test]
-    fn nothing_is_forgotten(
+    fn every_byte_is_delivered(
         steps in prop::collection::vec((1u32..50, 0u8..4, 0usize..8), 1..200),
         bytes in 1u64..2000,
     ) {

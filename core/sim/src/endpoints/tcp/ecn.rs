@@ -41,7 +41,8 @@ impl SenderEcn {
     }
     /// The window was reduced; `next` is the next segment to be sent for the first time.
     pub fn reduced(&mut self, next: u64) {
-        (self.cut_at, self.notice) = (next, true);
+        self.cut_at = next;
+        self.notice = true;
     }
 }
 

@@ -19,7 +19,7 @@ fn window(p: &Pair) -> f64 {
 }
 
 #[test]
-fn new_data_are_ecn_capable_and_copies_and_the_opening_are_not() {
+fn only_new_data_is_ecn_capable() {
     for (spec, capable) in [
         ("newreno(ecn=on)", true),
         ("newreno", false),
@@ -40,7 +40,7 @@ fn new_data_are_ecn_capable_and_copies_and_the_opening_are_not() {
 }
 
 #[test]
-fn the_receiver_echoes_until_it_is_told_that_the_window_was_reduced() {
+fn receiver_echoes_until_cwr() {
     let mut p = Pair::new("newreno(ecn=on)");
     let mut echoes = |seq: u64, flags: u8| {
         let mut packet = Packet { seq, flags: Packet::ECT | flags, ..p.wire[0] };
@@ -58,7 +58,7 @@ fn the_receiver_echoes_until_it_is_told_that_the_window_was_reduced() {
 }
 
 #[test]
-fn a_receiver_without_ecn_echoes_nothing() {
+fn receiver_without_ecn_sends_no_echo() {
     let mut p = Pair::new("newreno");
     let packet = Packet { flags: Packet::CE, ..p.wire[0] };
     assert!(!p.receiver.on_packet(p.now, &packet).unwrap().has(Packet::ECE));
@@ -90,7 +90,7 @@ fn the_sender_reacts_once_per_window_and_says_so() {
 }
 
 #[test]
-fn an_acknowledgement_with_an_echo_widens_nothing() {
+fn ack_with_an_echo_does_not_grow_the_window() {
     let mut p = Pair::new("newreno(ecn=on)");
     round(&mut p, |_| false);
     round(&mut p, |_| true);
@@ -99,7 +99,7 @@ fn an_acknowledgement_with_an_echo_widens_nothing() {
 }
 
 #[test]
-fn a_loss_that_was_paid_for_is_not_paid_again_by_marks() {
+fn loss_and_marks_of_one_window_reduce_once() {
     let mut p = Pair::new("newreno(ecn=on)");
     for _ in 0..3 {
         round(&mut p, |_| false);
@@ -125,7 +125,7 @@ fn a_loss_that_was_paid_for_is_not_paid_again_by_marks() {
 
 /// RFC 3168 section 6.1.2: a window of one cannot be reduced, so the next packet waits.
 #[test]
-fn a_mark_at_a_window_of_one_waits_for_the_timer() {
+fn mark_at_a_window_of_one_waits_for_the_timer() {
     let mut p = Pair::new("newreno(ecn=on,initial-window=1)");
     assert_eq!(p.wire.len(), 1);
     round(&mut p, |_| true);
@@ -209,7 +209,7 @@ fn a_delayed_acknowledgement_tells_of_the_last_arrival() {
 /// TCP-Jersey's explicit retransmit: if the window was not reduced, NewReno's inflation and deflation keep the flight
 /// at the window.
 #[test]
-fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() {
+fn recovery_without_reduction_keeps_flight_and_window() {
     let mut p = Pair::new("jersey");
     for _ in 0..3 {
         round(&mut p, |_| false);
@@ -238,7 +238,7 @@ fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() 
 }
 
 #[test]
-fn a_mark_on_the_third_duplicate_reduces_a_window_that_a_loss_alone_leaves() {
+fn mark_on_third_duplicate_reduces_despite_a_discounted_loss() {
     // Packets behind the lost one are marked, from this one on.
     for (marked_from, reduced) in [(usize::MAX, false), (3, true), (20, true)] {
         let mut p = Pair::new("jersey");
@@ -246,7 +246,8 @@ fn a_mark_on_the_third_duplicate_reduces_a_window_that_a_loss_alone_leaves() {
             round(&mut p, |_| false);
         }
         let before = window(&p);
-        let (lost, mut n) = (p.wire[0].seq, 0);
+        let lost = p.wire[0].seq;
+        let mut n = 0;
         p.after_ms(50);
         p.deliver_changed(|d| {
             d.flags |= if n >= marked_from { Packet::CE } else { 0 };

@@ -18,7 +18,8 @@ pub(crate) struct Reduction {
 impl Reduction {
     pub fn new(before: f64, target: f64, outstanding: u64) -> Reduction {
         // A float's cast saturates.
-        let (before, target) = ((before as u64).max(1), target as u64);
+        let before = (before as u64).max(1);
+        let target = target as u64;
         Reduction { before, target, delivered: 0, sent: 0, window: outstanding }
     }
 
@@ -58,9 +59,10 @@ mod tests {
 
     /// RFC 9937 section 6: of a window of 20 that is to be halved, one segment leaves for every two that arrive.
     #[test]
-    fn what_is_outstanding_comes_down_in_proportion() {
+    fn outstanding_packets_fall_in_proportion() {
         let mut r = Reduction::new(20.0, 10.0, 19);
-        let (mut outstanding, mut sent) = (19, 0);
+        let mut outstanding = 19;
+        let mut sent = 0;
         for _ in 0..16 {
             outstanding -= 1;
             r.on_ack(1, outstanding, false);

@@ -158,7 +158,8 @@ impl TcpReceiver {
             return true;
         }
         if c.next != self.next {
-            (c.next, c.sent) = (self.next, 0);
+            c.next = self.next;
+            c.sent = 0;
         }
         if c.sent < 3 {
             c.sent += 1;

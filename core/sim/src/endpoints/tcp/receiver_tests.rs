@@ -112,7 +112,7 @@ fn an_acknowledgement_that_waits_leaves_before_a_block_is_displaced() {
 }
 
 #[test]
-fn acknowledgements_wait_for_a_twentieth_of_the_round_trip_at_most() {
+fn acks_wait_at_most_a_twentieth_of_the_rtt() {
     for (rtt_ms, wait_us) in [(4, 200), (40, 1000)] {
         let mut r = TcpReceiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
         r.on_packet(Time::ZERO, &data(0));

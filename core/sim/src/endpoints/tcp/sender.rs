@@ -112,7 +112,8 @@ impl SenderRounds {
     fn on_ack(&mut self, total: u64, sent_since: u64) -> bool {
         let is_start = total.saturating_sub(sent_since) > self.end;
         if is_start {
-            (self.count, self.end) = (self.count + 1, total);
+            self.count += 1;
+            self.end = total;
         }
         is_start
     }
@@ -239,7 +240,8 @@ impl TcpSender {
         if !self.recovery.by_time() {
             self.next = self.scoreboard.una;
         }
-        (self.reduction, self.timer.probe) = (None, None);
+        self.reduction = None;
+        self.timer.probe = None;
         self.forced = None;
         self.timings.timed = None;
         self.pacing.free = now;
@@ -446,12 +448,14 @@ impl Machine for TcpSender {
         let window = cwnd.saturating_add(self.recovery.inflation());
         let outstanding = self.outstanding();
         if outstanding as i64 >= window {
-            (self.limits.is_window_full, self.limits.reached) = (true, SendingLimit::Window);
+            self.limits.is_window_full = true;
+            self.limits.reached = SendingLimit::Window;
             self.end_burst();
             return self.wait(Time::NEVER);
         }
         if self.defers(now, (window - outstanding as i64) as u64) {
-            (self.limits.is_window_full, self.limits.reached) = (true, SendingLimit::Window);
+            self.limits.is_window_full = true;
+            self.limits.reached = SendingLimit::Window;
             return self.wait(Time::NEVER);
         }
         match self.choose() {

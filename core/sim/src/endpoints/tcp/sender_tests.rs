@@ -42,7 +42,7 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
 /// Two adjacent losses in a window of 16: the recovery of the first sends new data, and the duplicates for it indicate
 /// the second. Since RFC 2582 the timer must find it; Reno of 1990 did not wait.
 #[test]
-fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
+fn second_fast_retransmit_in_a_window_is_optional() {
     for (kind, retransmitted) in [("reno-1990", 1), ("reno-1990(once-per-window=off)", 2)] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
@@ -59,7 +59,7 @@ fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
 }
 
 #[test]
-fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
+fn sack_repairs_many_holes_per_rtt_and_newreno_one() {
     let rounds = |kind: &str| {
         let mut p = Pair::new(kind);
         for _ in 0..3 {
@@ -182,7 +182,7 @@ fn a_finite_transfer_ends_with_a_short_segment_and_stops() {
 }
 
 #[test]
-fn nonsense_acknowledgements_change_nothing() {
+fn invalid_acks_change_no_state() {
     let mut p = Pair::new("sack");
     let mut ack = p.receiver.on_packet(p.now, &p.wire[0].clone()).unwrap();
     for seq in [0, 1_000_000, u64::MAX] {
@@ -250,7 +250,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
+fn duplicates_after_a_timeout_keep_retransmissions_flowing() {
     for (kind, sent) in [("reno-1990", 2), ("reno-1990(limited-transmit=off)", 1)] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
@@ -268,7 +268,7 @@ fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
 }
 
 #[test]
-fn tahoe_ignores_the_duplicates_of_the_flight_that_it_gave_up() {
+fn tahoe_ignores_duplicates_of_its_abandoned_flight() {
     let mut p = Pair::new("tahoe");
     for _ in 0..2 {
         p.round(|_| true);
@@ -324,7 +324,8 @@ fn delayed_acks_do_not_slow_growth() {
         p.sender.controller().send_limits().cwnd
     };
     for name in ["sack", "illinois", "westwood", "westwood+", "veno", "jersey", "cubic"] {
-        let (each, second) = (window(name), window(&format!("{name}(ack-every=2)")));
+        let each = window(name);
+        let second = window(&format!("{name}(ack-every=2)"));
         assert!(second > 0.9 * each, "{name}: {second} of {each}");
     }
 }

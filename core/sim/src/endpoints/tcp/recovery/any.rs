@@ -58,7 +58,8 @@ impl Recovery {
             RecoveryKind::Rack => AnyRecovery::Rack(Box::default()),
         };
         let counts_copies = matches!(config.recovery, RecoveryKind::Sack | RecoveryKind::Rack);
-        let (phase, by_pipe) = (RecoveryPhase::Open, counts_copies);
+        let phase = RecoveryPhase::Open;
+        let by_pipe = counts_copies;
         let state = RecoveryState { phase, dupacks: 0, recover: 0, inflation: 0, pipe: 0, by_pipe };
         Recovery { state, counts_copies, kind }
     }
@@ -130,7 +131,8 @@ impl Recovery {
     /// A copy of segment `seq` was sent.
     #[inline]
     pub fn on_sent(&mut self, seq: u64, segment: &mut SentSegment) {
-        let (now, repair) = (segment.sent, segment.transmissions > 1);
+        let now = segment.sent;
+        let repair = segment.transmissions > 1;
         each!(&mut self.kind, k => k.on_copy(now, seq, repair));
         self.state.pipe += 1;
         if self.counts_copies {
@@ -179,8 +181,9 @@ impl Recovery {
 
     /// Restarts slow start: segments from `una` on are retransmitted, except those that SACK reported.
     pub fn restart(&mut self, scoreboard: &mut Scoreboard) {
-        let (phase, recover, by_pipe) =
-            (RecoveryPhase::SlowStart, scoreboard.max, self.counts_copies);
+        let phase = RecoveryPhase::SlowStart;
+        let recover = scoreboard.max;
+        let by_pipe = self.counts_copies;
         self.state = RecoveryState { phase, dupacks: 0, recover, inflation: 0, pipe: 0, by_pipe };
         each!(&mut self.kind, k => k.on_restart(scoreboard));
     }

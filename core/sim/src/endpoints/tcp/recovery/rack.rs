@@ -70,7 +70,8 @@ impl Rack {
         scoreboard: &mut Scoreboard,
         (now, window): (Time, Duration),
     ) -> (Option<Lost>, Duration) {
-        let (mut lost, mut wait): (Option<Lost>, _) = (None, Duration::ZERO);
+        let mut lost: Option<Lost> = None;
+        let mut wait = Duration::ZERO;
         let mut keep = 0;
         while let Some(&(sent, seq)) = self.order.get(keep) {
             let live = seq >= scoreboard.una && {
@@ -176,7 +177,8 @@ impl Rack {
         if self.doubtful {
             if self.asking {
                 if acked.duplicate {
-                    (self.doubtful, self.asking) = (false, false);
+                    self.doubtful = false;
+                    self.asking = false;
                 }
             } else if advanced && !recovered {
                 state.recover = scoreboard.max;
@@ -245,7 +247,8 @@ impl LossRecovery for Rack {
         }
         if outcome.ends {
             state.end(&mut outcome);
-            (self.doubtful, self.asking) = (false, false);
+            self.doubtful = false;
+            self.asking = false;
         }
         if !self.holding
             && undo != UndoneReduction::WindowAndLosses
@@ -292,7 +295,8 @@ impl LossRecovery for Rack {
         self.episode.begin(scoreboard);
         self.original_arrived = false;
         self.holding = false;
-        (self.doubtful, self.asking) = (!self.recovering, false);
+        self.doubtful = !self.recovering;
+        self.asking = false;
         self.recovering = false;
     }
 
@@ -303,7 +307,8 @@ impl LossRecovery for Rack {
         block: (u64, u64),
         mut fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
-        let (recover, mut seen) = (state.recover, std::mem::take(&mut self.sacked));
+        let recover = state.recover;
+        let mut seen = std::mem::take(&mut self.sacked);
         seen.insert(state, scoreboard, block, |scoreboard, seq| {
             self.delivered(scoreboard.get(seq), seq, recover);
             fresh(scoreboard, seq);
@@ -361,7 +366,8 @@ impl LossRecovery for Rack {
     }
 
     fn begin_ack(&mut self, now: Time, min_rtt: Duration) {
-        (self.now, self.min_rtt) = (now, min_rtt);
+        self.now = now;
+        self.min_rtt = min_rtt;
         self.highest = self.sacked.top();
     }
 

@@ -26,7 +26,8 @@ impl Sacked {
         (from, to): (u64, u64),
         mut fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
-        let (from, to) = (from.max(scoreboard.una), to.min(scoreboard.max));
+        let from = from.max(scoreboard.una);
+        let to = to.min(scoreboard.max);
         self.ranges.insert(from, to, |a, b| {
             for seq in a..b {
                 let segment = scoreboard.get_mut(seq);

@@ -102,7 +102,8 @@ impl VegasRecovery {
 
 /// Whether the oldest segment is older than the fine-grained timeout: srtt + 2 rttvar and a sixteenth more.
 fn is_late(scoreboard: &Scoreboard, acked: Acked<'_>) -> bool {
-    let (srtt, rttvar) = (acked.rtt.srtt(), acked.rtt.rttvar());
+    let srtt = acked.rtt.srtt();
+    let rttvar = acked.rtt.rttvar();
     let fine = (srtt.as_secs_f64() + 2.0 * rttvar.as_secs_f64()) * 17.0 / 16.0;
     acked.now.since(scoreboard.get(scoreboard.una).sent) >= Duration::from_secs_f64(fine)
 }

@@ -81,7 +81,8 @@ impl TcpSender {
         let is_pure_duplicate = newly_acked == 0 && newly_sacked == 0;
         self.on_probe_ack(now, p.seq, repeats_probe, is_pure_duplicate);
         let was_in_recovery = self.recovery.in_recovery();
-        let (min_rtt, echo) = (self.path_min_rtt(), p.stamp);
+        let min_rtt = self.path_min_rtt();
+        let echo = p.stamp;
         let delivered = self.delivery.delivered();
         let prior_delivered = sample.map(|s| s.delivered);
         let rtt_estimator = &self.rtt;
@@ -304,7 +305,8 @@ impl TcpSender {
             if to == 0 {
                 break;
             }
-            let (from, to) = (p.seq + u64::from(from), p.seq + u64::from(to));
+            let from = p.seq + u64::from(from);
+            let to = p.seq + u64::from(to);
             self.recovery.on_block(&mut self.scoreboard, (from, to), |scoreboard, seq| {
                 fresh += 1;
                 let segment = scoreboard.get(seq);

@@ -24,7 +24,8 @@ impl DeliveryRate {
     /// A flight begins now, and with it a sample.
     #[inline]
     pub fn begin_flight(&mut self, now: Time) {
-        (self.first_sent, self.time) = (now, now);
+        self.first_sent = now;
+        self.time = now;
     }
     /// Records the present state in a segment that is sent.
     #[inline]

@@ -42,7 +42,8 @@ impl TcpSender {
             && self.scoreboard.una < self.scoreboard.max
             && self.scoreboard.get(self.scoreboard.una).sent + srtt <= now + soon;
         if !defers && let Some(bursts) = &mut self.pacing.bursts {
-            (bursts.left, bursts.last_sent) = (room.min(max), now);
+            bursts.left = room.min(max);
+            bursts.last_sent = now;
         }
         defers
     }

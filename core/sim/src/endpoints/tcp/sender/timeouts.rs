@@ -116,7 +116,8 @@ impl TcpSender {
     }
 
     fn on_reorder_timeout(&mut self, now: Time) {
-        let (min_rtt, echo) = (self.path_min_rtt(), Time::NEVER);
+        let min_rtt = self.path_min_rtt();
+        let echo = Time::NEVER;
         let acked = Acked {
             now,
             newly_acked: 0,

@@ -45,7 +45,8 @@ impl RetransmissionTimer {
         }
     }
     pub fn set(&mut self, purpose: TimerPurpose, now: Time, after: Duration) {
-        (self.purpose, self.due) = (purpose, self.at_tick(now, after));
+        self.due = self.at_tick(now, after);
+        self.purpose = purpose;
     }
     /// The time `after` now, rounded to a tick if timers have ticks.
     fn at_tick(&self, now: Time, after: Duration) -> Time {
