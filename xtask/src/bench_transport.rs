@@ -9,7 +9,7 @@ use crate::command::cargo;
 use crate::real::ask::MeasureOptions;
 use crate::real::ledger::LedgerKey;
 use crate::real::senders::{self, ComparedSender, HowSent, SpeedPrograms, figure, json, sender};
-use crate::real::{MeasuredLink, Measurement, Ran, link, load, measure, wanted};
+use crate::real::{MeasuredLink, Ran, link, load, measure, wanted};
 use std::path::Path;
 use std::process::Command;
 
@@ -83,8 +83,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             for protocol in OVER_LOOPBACK.into_iter().filter(|s| ask.protocol(s)) {
                 let protocol = protocol.into();
                 let link = link.into();
-                let key = LedgerKey { protocol, link, seed: turn, seconds: LOOPBACK_S };
-                all.push(Measurement { key, rate_bps: 0.0, alone: true });
+                all.push(LedgerKey { protocol, link, seed: turn, seconds: LOOPBACK_S });
             }
         }
     }
@@ -94,11 +93,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
         all.extend(wanted(&ask, links, &senders.collect::<Vec<_>>()));
     }
     let before = load();
-    let one = |key: &LedgerKey, (): &()| {
+    let one = |key: &LedgerKey| {
         let over_loopback = |how| loopback(&programs, how, key.link == CROWD);
         senders::run(&programs, (&SENDERS, &relayed), key, over_loopback)
     };
-    let (rows, fault) = measure(&ask, LEDGER, &all, |_| Ok(()), one)?;
+    let (rows, fault) = measure(&ask, LEDGER, &all, one)?;
     let chosen = |links: &[&str]| links.iter().any(|l| ask.link(l));
     if chosen(&[&[LOOPBACK, CROWD], &NETS.map(|n| n.name)[..]].concat()) {
         page::write(&rows, ask.shorter, (before, load()))?;

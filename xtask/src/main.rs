@@ -38,33 +38,25 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test             all tests: unit, property, integration, documentation, and those of the Python package
-  test --quick     only the unit and property tests of the libraries
-  test python      only those of the Python package: pytest, mypy, ruff, and the reference of its names
-  check            format, lint, documentation, order of crates and files, prose, dependencies, packages,
-                   validation up to date, and the shipped eBPF programs if clang-14 is installed
+  test             all tests (--quick: only those of the libraries; python: only those of the Python package)
+  check            all that a change must pass: format, lint, documentation, order of crates and files, prose,
+                   names, dependencies, packages, validation up to date, eBPF programs if clang-14 is installed
   package          what users install, in target/package: static binary, deb, rpm, wheel, sources, checksums
                    (--try: install, use and remove each, as root; --debug: pack the development build)
   validate [ID…]   run the experiments and write docs/validation.md and their pages
-                   (--check: fail if anything written would differ; runs what has changed and a part that
-                   the commit selects, with --all everything)
-  bench networks   scores of controllers on networks drawn at random, in simulation
-                   (--set dev|check or --seed N; --only PART,…; --protocols A,B; --traces DIR; --quick;
-                   --light; --each; --json FILE; --before FILE: paired differences from such a file)
-  bench transport  rrtp beside quinn and Hysteria 2 over loopback and through the relay, in real time;
-                   writes its sections of docs/benchmarks.md
+                   (--check: fail if anything would differ, after a part that the commit selects; --all)
+  bench networks   scores of controllers on networks drawn at random, in simulation (--set dev|check, --seed N,
+                   --only PART,…, --protocols A,B, --traces DIR, --quick, --light, --each, --json FILE,
+                   --before FILE: paired differences from such a file)
+  bench transport  rrtp beside quinn and Hysteria 2, in real time; writes its sections of docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md
-  fuzz [SECONDS]   fuzz every target for so long (60), under libFuzzer or with inputs made of fuzz/seeds
-                   (--seed N, --mutational, --target NAME)
-  faults           fault schedules between whole endpoints, in a release build
-                   (--schedules N: 10000 by default; --seed N: only that one, step by step)
+                   (both: --links A,B, --protocols A,B, --runs N, --shorter F, --resume, --again, --any-commit)
+  fuzz [SECONDS]   every target, under libFuzzer or with inputs made of fuzz/seeds (--seed N, --mutational,
+                   --target NAME)
+  faults           fault schedules between whole endpoints (--schedules N, --seed N: only that one)
   web              the page with the simulator in it: target/web/index.html (--check: compare its module with
                    the command, and click through it in Chromium)
-  bpf, deny        what check compares: compile the eBPF programs; check licences and advisories
-
-bench transport and sim-vs-real: --links A,B, --protocols A,B, --runs N (seeds, 3), --budget RATE (of links at
-once, 45Mbit/s), --shorter F (durations times F), --resume (continue a killed measurement), --again (measure the
-chosen again, keep the other rows), --any-commit (keep rows of other commits)
+  bpf, deny        parts of check: compile the eBPF programs; check licences and advisories
 ";
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
 //! `cargo xtask sim-vs-real`: the same transfers in simulation and over real sockets, side by side.
 //!
 //! Real time needs an idle machine: a run with a late relay is repeated alone. If it is late again, it is reported but
-//! not checked. Slow links run beside each other, within a budget.
+//! not checked.
 
 mod page;
 
@@ -50,19 +50,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
         .as_ref()
         .map_or(PROTOCOLS.to_vec(), |list| list.iter().map(String::as_str).collect());
     let wanted = wanted(&ask, &NETS, &protocols);
-    for run in &wanted {
-        sim_vs_real(&run.key)?.check()?;
+    for key in &wanted {
+        sim_vs_real(key)?.check()?;
     }
-    let (rows, fault) = measure(
-        &ask,
-        LEDGER,
-        &wanted,
-        |key| sim_vs_real(key)?.simulated(key.seed),
-        |key, sim| {
-            let (real, late) = sim_vs_real(key)?.real(key.seed)?;
-            Ok(both(sim, &real, late))
-        },
-    )?;
+    let (rows, fault) = measure(&ask, LEDGER, &wanted, |key| {
+        let compared = sim_vs_real(key)?;
+        let sim = compared.simulated(key.seed)?;
+        let (real, late) = compared.real(key.seed)?;
+        Ok(both(&sim, &real, late))
+    })?;
     page::write(&rows, ask.shorter, &|row| {
         let late = Duration::from_secs_f64(row.late_mean_s);
         sim_vs_real(&row.key)?.simulated_late(row.key.seed, late)

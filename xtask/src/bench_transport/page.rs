@@ -13,12 +13,10 @@ const PAGE: &str = "docs/benchmarks.md";
 const METHOD: &str = "\
 ### In real time
 
-Runs through the relay take real time, but little CPU on slow links. Several therefore run at once, each with its own
-relay and sockets. The sum of their links' rates stays below a budget (`--budget`, default 45 Mbit/s); a run counts at
-least 1 Mbit/s. Links above the budget, and all runs over loopback, run alone.
+Runs through the relay take real time. They run one after another, each with its own relay and sockets.
 
 Each run records the relay's mean lateness: how much later than the link specifies datagrams leave it. A run with more
-than 0.25 ms is repeated once, alone, at the end. The less late of the two counts.
+than 0.25 ms is repeated once. The less late of the two counts.
 
 Each run is kept, with its commit, in `bench-transport.jsonl` or `sim-vs-real.jsonl` in the target folder. After an
 interruption, `--resume` continues. `--again` repeats the runs selected by `--links` and `--protocols`.
@@ -57,8 +55,7 @@ Hysteria's BBR is its default and gets no rate. \"brutal\" is given the link's r
 {missing}| loss | sender | Mbit/s | offered | mean queue ms | relay late ms (mean, worst run) | seeds |\n\
 |---|---|---|---|---|---|---|\n{}\n\
 Run `cargo xtask bench transport --links 1%,5%,10%,15%,20%,30%` (needs Go to build `{HYSTERIA}`). Measured on\n\
-{cores} cores, load {:.1} at the beginning and {:.1} at the end, with several runs at once\n\
-[within a budget](#in-real-time).\n\
+{cores} cores, load {:.1} at the beginning and {:.1} at the end, [one run at a time](#in-real-time).\n\
 \n\
 ",
         LOSSY[0].seconds * shorter,
@@ -92,9 +89,9 @@ Through the relay, handshake included, medians over seeds (smallest to largest):
 Links: {}.\n\
 \n\
 Run `cargo xtask bench transport` (`--runs N`, `--links`, `--protocols`; `--resume` continues after an interruption).\n\
-Measured on {cores} cores, load {:.1} at the beginning and {:.1} at the end, with several runs at once\n\
-[within a budget](#in-real-time). A run with its relay late by more than {:.2} ms on average was repeated alone. If all\n\
-of a row's runs stayed late, the row is marked.\n\
+Measured on {cores} cores, load {:.1} at the beginning and {:.1} at the end, [one run at a\n\
+time](#in-real-time). A run with its relay late by more than {:.2} ms on average was repeated. If all of a row's runs\n\
+stayed late, the row is marked.\n\
 \n\
 {METHOD}",
         loopback(rows),

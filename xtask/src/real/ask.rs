@@ -1,7 +1,6 @@
 //! The flags of measurements in real time.
 
 use crate::flags::Flags;
-use narrows_base::units;
 
 /// Treatment of rows that have been measured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +22,6 @@ pub struct MeasureOptions {
     pub protocols: Option<Vec<String>>,
     /// Number of seeds; the first is 1.
     pub runs: u64,
-    /// Links' rates at once, bit/s.
-    pub budget_bps: f64,
     /// Durations are multiplied by this.
     pub shorter: f64,
     pub mode: RepeatMode,
@@ -33,8 +30,8 @@ pub struct MeasureOptions {
 }
 
 /// Flags, for the help.
-pub const KNOWN: &str = "--links A,B, --protocols A,B, --runs N, --budget RATE, --shorter F, --resume, \
-                         --again, --any-commit";
+pub const KNOWN: &str = "--links A,B, --protocols A,B, --runs N, --shorter F, --resume, --again, \
+                         --any-commit";
 
 impl MeasureOptions {
     /// Reads the flags. Links and protocols must be in these lists; an empty list of protocols permits any.
@@ -47,7 +44,6 @@ impl MeasureOptions {
             links: None,
             protocols: None,
             runs: 3,
-            budget_bps: 45e6,
             shorter: 1.0,
             mode: RepeatMode::New,
             any_commit: false,
@@ -58,10 +54,6 @@ impl MeasureOptions {
                 "--links" => ask.links = Some(chosen(flag, flags.list()?, links)?),
                 "--protocols" => ask.protocols = Some(chosen(flag, flags.list()?, protocols)?),
                 "--runs" | "--seeds" => ask.runs = flags.number(1..=1000)?,
-                "--budget" => {
-                    let rate = units::rate(flags.value()?).map_err(|e| format!("--budget {e}"))?;
-                    ask.budget_bps = rate.as_bps() as f64;
-                }
                 "--shorter" => ask.shorter = flags.number(0.01..=10.0)?,
                 "--resume" => ask.mode = RepeatMode::Resume,
                 "--again" => ask.mode = RepeatMode::Again,
@@ -101,16 +93,15 @@ mod tests {
 
     #[test]
     fn flags_are_read_and_wrong_ones_named() {
-        let ask = read("--links iv --protocols rrtp,rrtp+bbr --budget 45Mbit/s --resume").unwrap();
+        let ask = read("--links iv --protocols rrtp,rrtp+bbr --resume").unwrap();
         assert!(ask.link("iv") && !ask.link("i"));
         assert_eq!(ask.protocols.unwrap(), ["rrtp", "rrtp+bbr"]);
-        assert_eq!((ask.budget_bps, ask.runs, ask.mode), (45e6, 3, RepeatMode::Resume));
+        assert_eq!((ask.runs, ask.mode), (3, RepeatMode::Resume));
         for (line, word) in [
             ("--links v", "there are i, iv"),
             ("--runs", "wants a value"),
             ("--runs 0", "1 to 1000"),
             ("--shorter NaN", "0.01 to 10"),
-            ("--budget fast", "--budget"),
             ("--kept x", "'--kept' is not known"),
         ] {
             let why = read(line).unwrap_err();

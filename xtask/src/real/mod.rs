@@ -1,20 +1,15 @@
 //! The harness of measurements in real time (`sim_vs_real`, `bench transport`): links by variants by
-//! seeds, several runs at once within a budget, and a file from which a killed measurement continues.
+//! seeds, one run after another, and a file from which a killed measurement continues.
 
 pub mod ask;
 pub mod ledger;
-mod schedule;
 pub mod senders;
 
-use crate::all_cores;
 use ask::{MeasureOptions, RepeatMode};
 use ledger::{Figures, Ledger, LedgerKey, LedgerRow};
-use narrows_lab::parallel::parallel;
-use schedule::ScheduledRun;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-/// Largest mean lateness of a relay, s. Above it, a run is repeated without other runs beside it.
+/// Largest mean lateness of a relay, s. Above it, a run is repeated.
 pub const LATE_S: f64 = 0.25e-3;
 /// Time of a run besides its transfer, s: processes, keys, the end.
 const AROUND_S: f64 = 1.0;
@@ -50,122 +45,67 @@ pub struct Ran {
     pub line: String,
 }
 
-/// Something to measure.
-#[derive(Clone)]
-pub struct Measurement {
-    pub key: LedgerKey,
-    /// Rate that it takes from the budget, bit/s.
-    pub rate_bps: f64,
-    /// Whether it must run alone, regardless of the budget.
-    pub alone: bool,
-}
-
 /// The chosen links with these variants, seed by seed, so that load on the machine affects all alike.
-pub fn wanted(
-    ask: &MeasureOptions,
-    links: &[MeasuredLink],
-    protocols: &[&str],
-) -> Vec<Measurement> {
+pub fn wanted(ask: &MeasureOptions, links: &[MeasuredLink], protocols: &[&str]) -> Vec<LedgerKey> {
     let mut wanted = Vec::new();
     for seed in 1..=ask.runs {
         for link in links.iter().filter(|l| ask.link(l.name)) {
             for protocol in protocols {
                 let protocol = (*protocol).into();
-                let name = link.name.into();
                 let seconds = link.seconds * ask.shorter;
-                let key = LedgerKey { protocol, link: name, seed, seconds };
-                wanted.push(Measurement { key, rate_bps: link.bps, alone: false });
+                wanted.push(LedgerKey { protocol, link: link.name.into(), seed, seconds });
             }
         }
     }
     wanted
 }
 
-/// Measures the wanted runs that are not yet in the ledger: several at once within the budget, and the late ones again,
-/// alone, at the end. Preparations without a need for real time are made before. Returns all rows of the ledger, the
-/// better of two attempts each, and the first error.
-pub fn measure<P: Send + Sync>(
+/// Measures the wanted runs that are not yet in the ledger, one after another; a run whose relay was late is repeated
+/// once. Returns all rows of the ledger, the better of two attempts each, and the first error.
+pub fn measure(
     ask: &MeasureOptions,
     file: &str,
-    wanted: &[Measurement],
-    prepare: impl Fn(&LedgerKey) -> Result<P, String> + Sync,
-    run: impl Fn(&LedgerKey, &P) -> Result<Ran, String> + Sync,
+    wanted: &[LedgerKey],
+    run: impl Fn(&LedgerKey) -> Result<Ran, String>,
 ) -> Result<(Vec<LedgerRow>, Option<String>), String> {
     let mut ledger = Ledger::open(file, ask)?;
     let mut rows = ledger.rows();
+    let is_missing = |key: &&LedgerKey| {
+        ask.mode == RepeatMode::Again || !rows.iter().any(|row: &LedgerRow| row.key == **key)
+    };
+    let missing: Vec<&LedgerKey> = wanted.iter().filter(is_missing).collect();
+    let mut left_s: f64 = missing.iter().map(|key| key.seconds + AROUND_S).sum();
+    eprintln!("{} runs; each is kept in {}", missing.len(), ledger.path().display());
     let mut fault = None;
-    for attempt in [1, 2] {
-        let jobs: Vec<ScheduledRun> = (wanted.iter().enumerate())
-            .filter(|(_, w)| match best(&rows, &w.key) {
-                None => attempt == 1,
-                Some(_) if attempt == 1 => ask.mode == RepeatMode::Again,
-                // There is no third attempt.
-                Some(row) => row.late_mean_s > LATE_S && count(&rows, &w.key) < 2,
-            })
-            .map(|(number, w)| ScheduledRun {
-                number,
-                rate_bps: w.rate_bps,
-                seconds: w.key.seconds + AROUND_S,
-                alone: w.alone || attempt == 2,
-            })
-            .collect();
-        if jobs.is_empty() {
-            continue;
-        }
-        let minutes = |jobs: &[_]| (schedule::plan(jobs, ask.budget_bps).1 / 60.0).ceil();
-        eprintln!(
-            "{} runs{}; about {:.0} minutes, at most {:.0} Mbit/s of links at once; each is kept in {}",
-            jobs.len(),
-            if attempt == 1 { "" } else { " again, one by one: the relay was late" },
-            minutes(&jobs),
-            ask.budget_bps * 1e-6,
-            ledger.path().display()
-        );
-        let begun = Instant::now();
-        let prepared: BTreeMap<usize, Result<P, String>> =
-            parallel(jobs.len(), all_cores::count(), |i| {
-                Ok((jobs[i].number, prepare(&wanted[jobs[i].number].key)))
-            })?
-            .into_iter()
-            .collect();
-        if begun.elapsed().as_secs_f64() > 1.0 {
-            eprintln!("prepared in {:.0} s", begun.elapsed().as_secs_f64());
-        }
-        schedule::run(
-            &jobs,
-            ask.budget_bps,
-            |job| {
-                run(&wanted[job.number].key, prepared[&job.number].as_ref().map_err(Clone::clone)?)
-            },
-            |job, result, left| {
-                let key = &wanted[job.number].key;
-                let kept = result.and_then(|ran| {
-                    let row = ledger.add(key, attempt, ran.late_mean_s, &ran.figures)?;
+    for key in missing {
+        let name = format!("{} on {} seed {}", key.protocol, key.link, key.seed);
+        eprintln!("{name} ({:.0} minutes left)", (left_s / 60.0).ceil());
+        left_s -= key.seconds + AROUND_S;
+        for attempt in [1, 2] {
+            let kept = run(key).and_then(|ran| {
+                eprintln!("{}, late by {:.3} ms on average", ran.line, ran.late_mean_s * 1e3);
+                ledger.add(key, attempt, ran.late_mean_s, &ran.figures)
+            });
+            match kept {
+                Ok(row) => {
+                    let is_late = row.late_mean_s > LATE_S;
                     ledger::join(&mut rows, row);
-                    Ok(format!("{}, late by {:.3} ms on average", ran.line, ran.late_mean_s * 1e3))
-                });
-                let (Ok(said) | Err(said)) = &kept;
-                let said = format!("{} on {} seed {}: {said}", key.protocol, key.link, key.seed);
-                eprintln!("{said} ({} runs left, {:.0} min)", left.len(), minutes(left));
-                if kept.is_err() {
-                    fault.get_or_insert(said);
+                    if is_late {
+                        continue;
+                    }
                 }
-            },
-        );
+                Err(why) => {
+                    eprintln!("{why}");
+                    fault.get_or_insert(format!("{name}: {why}"));
+                }
+            }
+            break;
+        }
     }
     Ok((bests(rows), fault))
 }
 
-fn count(rows: &[LedgerRow], key: &LedgerKey) -> usize {
-    rows.iter().filter(|r| r.key == *key).count()
-}
-
-/// The attempt with the smallest lateness of the relay.
-fn best(rows: &[LedgerRow], key: &LedgerKey) -> Option<LedgerRow> {
-    let mine = rows.iter().filter(|r| r.key == *key);
-    mine.min_by(|a, b| a.late_mean_s.total_cmp(&b.late_mean_s)).cloned()
-}
-
+/// The attempt of each run with the smallest lateness of the relay.
 fn bests(rows: Vec<LedgerRow>) -> Vec<LedgerRow> {
     let mut kept: BTreeMap<String, LedgerRow> = BTreeMap::new();
     for row in rows {

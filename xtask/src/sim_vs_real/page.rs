@@ -194,8 +194,8 @@ The others; simulated, then real:\n\n\
 | protocol | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | relay late ms | seeds |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
 Run `cargo xtask sim-vs-real` (`--protocols`, `--links`, `--runs` select a part; `--resume` continues after an\n\
-interruption). Measured on {cores} cores at a mean load of {loads:.1} (these runs included), with several runs at once [within a\n\
-budget](benchmarks.md#in-real-time). A run with its relay late by more than {:.2} ms on average was repeated alone; {late}\n\
+interruption). Measured on {cores} cores at a mean load of {loads:.1} (these runs included), [one run at a\n\
+time](benchmarks.md#in-real-time). A run with its relay late by more than {:.2} ms on average was repeated; {late}\n\
 runs stayed late and do not count.\n\
 \n\
 ",
