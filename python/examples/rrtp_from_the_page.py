@@ -114,6 +114,11 @@ class Estimates:
         period.queue = max(period.queue, queue)
         self.step, self.queue = queue - self.queue, queue
 
+    def lengthen(self, queue_min):
+        period = new_period()
+        period.rtt, period.rate = self.base + queue_min, max(self.current.rate, self.previous.rate)
+        self.current, self.previous = period, new_period()
+
     # 2.2
     def add_to_round(self, delivered, sample, app_limited):
         r = self.round
@@ -410,7 +415,7 @@ class FromThePage:
 
     def begin(self, policy):
         """Begin a policy, with new evidence."""
-        self.policy, self.sum, self.last_view = policy, 0.0, None
+        self.policy, self.sum, self.last_view, self.run = policy, 0.0, None, []
         self.set_limits()
 
     def set_limits(self):
@@ -459,7 +464,7 @@ class FromThePage:
                 following = self.policy.on_round(v, ack)
             if following:
                 self.begin(following)
-            elif not is_startup and (self.sum > THRESHOLD or self.hidden):
+            elif not is_startup and (self.sum > THRESHOLD or self.hidden or self.longer):
                 self.decide(v, ack)
         if isinstance(self.policy, Startup):
             following = self.policy.check()
@@ -469,6 +474,7 @@ class FromThePage:
 
     # Section 4
     def evidence(self, v):
+        self.run = [*self.run, v.queue_min] if v.queued else []
         last, self.last_view = self.last_view, None if v.app_limited else v
         if v.app_limited:
             return
@@ -492,12 +498,23 @@ class FromThePage:
     def hidden(self):
         return isinstance(self.policy, Competitive) and self.e.jitters
 
+    @property
+    def longer(self):
+        """Whether the path has become longer."""
+        if isinstance(self.policy, Competitive) or not self.run:
+            return False
+        stays = max(self.run) < (1 + MIN_CHANGE) * min(self.run)
+        return stays and (self.sum > THRESHOLD or len(self.run) >= CYCLE)
+
     def decide(self, v, ack):
         if isinstance(self.policy, Competitive):
             self.begin(Alone(self.e))
+        elif self.longer:
+            self.e.lengthen(v.queue_min)
+            self.begin(Alone(self.e, self.e.recalled))
         elif self.e.jitters:
             self.e.learned = v.queue_mean
-            self.sum, self.last_view = 0.0, None
+            self.sum, self.last_view, self.run = 0.0, None, []
         else:
             self.begin(Competitive(self.e, self.bandwidth_before, ack.outstanding))
 

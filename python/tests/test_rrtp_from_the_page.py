@@ -26,6 +26,7 @@ NETWORKS = [
     ("4Mbit/s,20ms,policer=1Mbit/s/30kB", {}),
     ("100Mbit/s,60ms,jitter=40ms", {"duration": "4s"}),
     ("8Mbit/s,8ms,queue=200p", {"duration": "5s", "change": ALTERNATING}),
+    ("4Mbit/s,15ms", {"change": ["5s:delay=150ms"]}),
 ]
 
 

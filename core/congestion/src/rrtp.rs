@@ -75,6 +75,7 @@ pub const VARIABLES: &[Variable] = &[
             "own queue (the rate does not follow the packets sent)",
             "jitter (delays do not show a shared queue)",
             "resumed (the last flight of the startup found more capacity)",
+            "longer path (the delay stays while the rate changes)",
         ],
     ),
     variables::BANDWIDTH,
@@ -116,6 +117,7 @@ enum PolicyReason {
     QueueIsOwn,
     Jitter,
     Resumed,
+    PathIsLonger,
 }
 
 #[derive(Clone, Debug)]
@@ -220,7 +222,10 @@ impl Rrtp {
             Policy::Startup(_) => {}
             Policy::Alone(alone) => {
                 alone.on_round(view, &self.path);
-                if self.evidence.refutes() && self.path.jitters() {
+                if self.evidence.path_is_longer() {
+                    self.path.lengthen();
+                    self.begin_alone(PolicyReason::PathIsLonger);
+                } else if self.evidence.refutes() && self.path.jitters() {
                     // Jitter of the path resembles a shared queue: count it as noise.
                     self.path.learn_noise();
                     self.evidence = Evidence::assuming_shared(false);

@@ -162,6 +162,10 @@ impl PathModel {
     fn longest_queue(&self) -> f64 {
         self.periods[0].queue.max(self.periods[1].queue)
     }
+    /// Largest rate of a round in both periods, packets per second.
+    fn max_rate(&self) -> f64 {
+        self.periods[0].rate.max(self.periods[1].rate)
+    }
     /// Whether delays differ more from packet to packet than in a queue.
     pub fn jitters(&self) -> bool {
         self.jitter_ratio.value > 1.0
@@ -173,7 +177,7 @@ impl PathModel {
     /// Queueing delay that the sender does not try to drain, seconds: the target, or two packets' time if that is
     /// longer, and the variation of delays.
     pub fn noise(&self) -> f64 {
-        let most = self.periods[0].rate.max(self.periods[1].rate);
+        let most = self.max_rate();
         let two_packets = if most > 0.0 { 2.0 / most } else { 0.0 };
         let variation = if self.jitters() {
             let steady = 2.0 * (self.deviation.value + self.wander.value);
@@ -182,6 +186,13 @@ impl PathModel {
             self.deviation.value
         };
         TARGET.max(two_packets) + variation
+    }
+    /// Counts the least delay of the last round as the path's, and expects the largest recent rate (section 4).
+    pub fn lengthen(&mut self) {
+        let rtt = self.base().unwrap_or(0.0) + self.last.queue_min;
+        let rate = self.max_rate();
+        self.periods = [Period { rtt, rate, ..EMPTY_PERIOD }, EMPTY_PERIOD];
+        self.bandwidth.set(self.recalled());
     }
     /// Counts the mean delay of the last round as noise.
     pub fn learn_noise(&mut self) {

@@ -10,6 +10,9 @@
 //!
 //! Each row gives a log-likelihood ratio of shared over alone. These terms against the present hypothesis are summed up
 //! (Page's cumulative sum, 1954). Above [`THRESHOLD`] the hypothesis changes.
+//!
+//! A queue that the sender drains or fills becomes shorter or longer. If the least delay stays instead, the path has
+//! become longer.
 
 use super::constants::*;
 use super::estimate::{Round, RoundView};
@@ -25,17 +28,49 @@ pub struct Evidence {
     pub bandwidth_before: f64,
     /// Previous round; absent if the application limited it.
     last: Option<RoundView>,
+    queued: QueuedRun,
+}
+
+/// Consecutive rounds with a queue.
+#[derive(Clone, Debug, Default)]
+struct QueuedRun {
+    rounds: u32,
+    /// Smallest and largest of their least queueing delays, seconds.
+    shortest: f64,
+    longest: f64,
+}
+
+impl QueuedRun {
+    fn on_round(&mut self, view: &RoundView) {
+        let delay = view.round.queue_min;
+        if !view.queued {
+            *self = QueuedRun::default();
+        } else if self.rounds == 0 {
+            *self = QueuedRun { rounds: 1, shortest: delay, longest: delay };
+        } else {
+            self.rounds += 1;
+            self.shortest = self.shortest.min(delay);
+            self.longest = self.longest.max(delay);
+        }
+    }
 }
 
 impl Evidence {
     /// No evidence, with this hypothesis.
     pub fn assuming_shared(shared: bool) -> Evidence {
         let sign = if shared { -1.0 } else { 1.0 };
-        Evidence { sum: 0.0, sign, bandwidth_before: 0.0, last: None }
+        Evidence { sum: 0.0, sign, bandwidth_before: 0.0, last: None, queued: QueuedRun::default() }
     }
     /// Whether the hypothesis is to be changed.
     pub fn refutes(&self) -> bool {
         self.sum > THRESHOLD
+    }
+    /// Whether the delays of all rounds since the queue began are those of a longer path: they stay, although the rate
+    /// follows the packets, or a cycle of rounds at lower rates did not drain them.
+    pub fn path_is_longer(&self) -> bool {
+        let run = &self.queued;
+        let stays = run.longest < (1.0 + MIN_CHANGE) * run.shortest;
+        stays && (self.refutes() || run.rounds >= CYCLE)
     }
     fn add(&mut self, for_shared: f64, bandwidth: f64) {
         if self.sum <= 0.0 {
@@ -46,6 +81,7 @@ impl Evidence {
     }
 
     pub fn on_round(&mut self, view: &RoundView) {
+        self.queued.on_round(view);
         let last = self.last.replace(*view);
         if view.round.app_limited {
             self.last = None;
@@ -123,5 +159,20 @@ mod tests {
     fn constant_rate_while_sending_less_shows_an_own_queue() {
         assert_eq!(rounds_to_refute(true, [1000.0, 1000.0]), Some(2));
         assert_eq!(rounds_to_refute(true, [1000.0, 800.0]), None);
+    }
+
+    #[test]
+    fn queued_delay_that_no_lower_rate_drains_is_the_paths() {
+        let rounds_to_see = |delays: [f64; 2]| {
+            let mut evidence = Evidence::assuming_shared(false);
+            (1..20).find(|i| {
+                let mut view = view(1.0, 100.0, 1000.0, true);
+                view.round.queue_min = delays[i % 2];
+                evidence.on_round(&view);
+                evidence.path_is_longer()
+            })
+        };
+        assert_eq!(rounds_to_see([0.17, 0.171]), Some(CYCLE as usize));
+        assert_eq!(rounds_to_see([0.17, 0.15]), None);
     }
 }

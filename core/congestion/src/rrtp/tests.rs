@@ -46,14 +46,15 @@ fn a_rate_that_falls_and_rises_is_followed() {
     assert!(used > 0.85, "{used}");
 }
 
-/// A longer path is no shared queue: when the old base RTT has expired, the sender fills the path again.
+/// A longer path is no shared queue: long before the old base RTT has expired, the sender fills the path again.
 #[test]
 fn a_path_that_becomes_longer_is_filled_again() {
     let mut path = path();
     path.run(at(5.0));
     path.delay = Duration::from_millis(80);
-    path.run(at(45.0));
-    let used = path.utilisation(at(60.0));
+    path.run(at(10.0));
+    assert_eq!(watch(&path, "mode_reason"), 8.0);
+    let used = path.utilisation(at(20.0));
     assert!(used > 0.85, "{used}");
 }
 
