@@ -5,7 +5,7 @@ mod fingerprints;
 use fingerprints::Fingerprints;
 use narrows_experiments::coverage::{self, Coverage};
 use narrows_experiments::{
-    CheckedClaim, Experiment, experiment, judge, linux, ns2, page, panel, row_references,
+    CheckedClaim, Experiment, experiment, interval, judge, linux, ns2, page, panel, row_references,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ type Written = BTreeMap<PathBuf, String>;
 
 /// Runs the named experiments, or without names all of them. `--check` only compares with the existing files. Without
 /// names it runs those that have changed, and some further ones that the commit determines (see [`fingerprints`]); with
-/// `--all`, every one.
+/// `--all`, every one. `--try` prints the verdicts of the named ones by their ranges alone and writes nothing: for a
+/// setting that is being chosen.
 ///
 /// # Errors
 /// An unknown experiment, a claim that does not match its explanation, or with `--check` a file that would differ.
@@ -39,9 +40,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let every = has("--all");
     let named: Vec<&str> =
         args.iter().map(String::as_str).filter(|a| !a.starts_with("--")).collect();
-    let known = |flag: &str| ["--check", "--all"].contains(&flag);
+    let known = |flag: &str| ["--check", "--all", "--try"].contains(&flag);
     if let Some(flag) = args.iter().find(|a| a.starts_with("--") && !known(a)) {
-        return Err(format!("unknown flag '{flag}'; there are --check and --all"));
+        return Err(format!("unknown flag '{flag}'; there are --check, --all and --try"));
     }
     narrows_experiments::install()?;
     let root = root();
@@ -55,12 +56,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
             ));
         }
     }
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    if has("--try") {
+        let tried = folders.iter().filter(|f| named.contains(&name(f).as_str()));
+        return tried.map(|f| try_out(&experiment::load(f)?, jobs)).collect();
+    }
     let sample = check && !every && named.is_empty();
     let mut fingerprints = Fingerprints::read(&root)?;
     let wanted = |id: &str| named.is_empty() || named.contains(&id);
     let [has_linux, has_ns2] =
         [LINUX, NS2].map(|id| wanted(id) && (!sample || fingerprints.is_simulated(id)));
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut written = Written::new();
     let experiments = readable(&folders);
     let mut faults = Vec::new();
@@ -180,6 +185,17 @@ fn fresh(e: Experiment, jobs: usize, written: &mut Written) -> Result<Experiment
     json.push('\n');
     written.insert(place.join("result.json"), json);
     Ok(ExperimentVerdicts { id, title: e.file.title, judged })
+}
+
+/// Prints the verdicts of an experiment by its ranges alone.
+fn try_out(e: &Experiment, jobs: usize) -> Result<(), String> {
+    let observed = narrows_experiments::run::run(e, jobs)?;
+    for (i, (claim, ours)) in e.file.claim.iter().zip(&observed.claims).enumerate() {
+        let verdict = judge::by_range(claim, *ours);
+        let ours = interval::shown(ours.value, claim.shown_unit());
+        println!("{}#{} {verdict}: {}: {ours}", e.file.id, i + 1, claim.text);
+    }
+    Ok(())
 }
 
 /// Prints the verdicts of an experiment, and its page.

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum DifferenceCause {
     /// The paper does not give a setting, or its text has lost it.
     Setting,
-    /// Settings that the paper does not give, of which no single one gives all cells of the figure or table.
+    /// Another value of a setting that the paper does not give gives this cell, but not the others of its figure.
     Conflict,
     /// The paper's TCP is not the one that is run.
     Tcp,
@@ -42,13 +42,15 @@ impl fmt::Display for DifferenceCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DifferenceCause::Setting => "a setting that the paper does not give",
-            DifferenceCause::Conflict => "no one setting gives all of the figure",
+            DifferenceCause::Conflict => {
+                "another value of the setting, which the rest of the figure contradicts"
+            }
             DifferenceCause::Tcp => "another TCP than the paper's",
             DifferenceCause::Algorithm => "the paper's algorithm as printed",
             DifferenceCause::Reading => "our reading or a shorter run",
             DifferenceCause::Chance => "chance, or one random trace in the paper",
             DifferenceCause::Paper => "the paper contradicts itself or arithmetic",
-            DifferenceCause::Untraced => "not traced",
+            DifferenceCause::Untraced => "cause not known",
         })
     }
 }

@@ -126,7 +126,7 @@ impl Coverage {
             c.beside.is_some() && !c.is_own_goal()
         });
         line("goals of ours in these scenarios", CheckedClaim::is_own_goal);
-        out += "\nThe papers' claims that differ, by cause. *Shown by a row*: with one change the stated value comes out (or arithmetic does).\n\n";
+        out += "\nThe papers' claims that differ, by cause. A cause counts only if a row shows it: with one change the stated value comes out, or arithmetic does.\n\n";
         let papers: Vec<&str> = self.paper.iter().map(|p| p.name.as_str()).collect();
         out + &row_references::table(&papers, results)
     }

@@ -133,6 +133,15 @@ pub fn one(claim: &Claim, measured: MeasuredValue) -> Result<CheckedClaim, Strin
     })
 }
 
+/// A claim's verdict by its range alone: reasons, `given` and `impossible` play no part.
+pub fn by_range(claim: &Claim, measured: MeasuredValue) -> Verdict {
+    match place(claim.range(), measured.value) {
+        IntervalPosition::Inside => Verdict::Reproduced,
+        IntervalPosition::Across => Verdict::Undecided,
+        IntervalPosition::Outside => Verdict::Differs,
+    }
+}
+
 /// The accepted range as text.
 fn accepted(claim: &Claim) -> String {
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };

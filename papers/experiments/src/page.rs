@@ -1,6 +1,5 @@
 //! The generated page of an experiment, and its row in `docs/validation.md`.
 
-use super::cause::DifferenceCause;
 use super::experiment::Experiment;
 use super::judge::{CheckedClaim, Verdict};
 use narrows_base::Duration;
@@ -103,9 +102,7 @@ pub fn table(judged: &[CheckedClaim]) -> String {
 
 /// The cause of a difference, and the row that shows it.
 fn cause(j: &CheckedClaim) -> String {
-    let Some(cause) = j.cause.filter(|c| *c != DifferenceCause::Untraced) else {
-        return String::new();
-    };
+    let Some(cause) = j.cause else { return String::new() };
     match &j.shown {
         Some(row) => format!(", {cause} (shown by {row})"),
         None => format!(", {cause}"),

@@ -11,8 +11,8 @@ fn find<'a, T>(row: &str, results: &[(&str, &'a [T])]) -> Option<&'a T> {
     rows.get(number.parse::<usize>().ok()?.checked_sub(1)?)
 }
 
-/// Checks the rows that refer to others: a row beside another must be about the same statement, and a row that shows a
-/// cause must have the stated result.
+/// Checks the rows that refer to others: a row beside another must be about the same statement, a counted row that names
+/// a cause must name a row that shows it, and that row must have the stated result.
 ///
 /// # Errors
 /// The first row that refers to none or to a wrong one.
@@ -29,6 +29,13 @@ pub fn check(results: &[(&str, &[CheckedClaim])]) -> Result<(), String> {
                     Some(_) => return say(&format!("{other} is about another statement")),
                     None => return say(&format!("there is no row {other}")),
                 }
+            }
+            let differs = row.counts() && row.verdict == Verdict::Differs;
+            if differs
+                && row.shown.is_none()
+                && row.cause.unwrap_or_default() != DifferenceCause::Untraced
+            {
+                return say("names a cause that no row shows: give shown = \"#…\", or no cause");
             }
             if let Some(other) = &row.shown {
                 match find(other, results).map(|x| x.verdict) {
@@ -180,7 +187,7 @@ mod tests {
         ];
         let table = table(&["S0", "S1"], &[("s1-b", &rows)]);
         assert!(table.contains("| another TCP than the paper's | 0 | 1 | 1 | 1 |"), "{table}");
-        assert!(table.contains("| not traced | 0 | 1 | 1 | 0 |"), "{table}");
+        assert!(table.contains("| cause not known | 0 | 1 | 1 | 0 |"), "{table}");
         assert!(table.ends_with("| all | 0 | 2 | 2 | 1 |\n"), "{table}");
     }
 }
