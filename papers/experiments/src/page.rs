@@ -1,5 +1,6 @@
 //! The generated page of an experiment, and its row in `docs/validation.md`.
 
+use super::cause::DifferenceCause;
 use super::experiment::Experiment;
 use super::judge::{CheckedClaim, Verdict};
 use narrows_base::Duration;
@@ -100,9 +101,10 @@ pub fn table(judged: &[CheckedClaim]) -> String {
     out
 }
 
-/// The cause of a difference, and the row that shows it.
+/// The cause of a difference, and the row that shows it. An unknown cause is named where the row counts.
 fn cause(j: &CheckedClaim) -> String {
-    let Some(cause) = j.cause else { return String::new() };
+    let known = |c: &DifferenceCause| *c != DifferenceCause::Untraced || j.counts();
+    let Some(cause) = j.cause.filter(known) else { return String::new() };
     match &j.shown {
         Some(row) => format!(", {cause} (shown by {row})"),
         None => format!(", {cause}"),
