@@ -149,6 +149,15 @@ mod tests {
         assert!(shows("undecided").unwrap_err().contains("is undecided"));
     }
 
+    #[test]
+    fn counted_row_with_an_unshown_cause_is_refused() {
+        let checked = |row: CheckedClaim| check(&[("a", std::slice::from_ref(&row))]);
+        assert!(checked(row("differs", r#","cause":"tcp""#)).unwrap_err().contains("no row shows"));
+        checked(row("differs", "")).unwrap();
+        let own = row("differs", r#","cause":"tcp""#);
+        checked(CheckedClaim { stated: "not stated".into(), ..own }).unwrap();
+    }
+
     /// What holds by the mean of the runs is no cause why not every run has it.
     #[test]
     fn a_row_that_shows_a_cause_is_judged_as_strictly() {
