@@ -18,7 +18,8 @@ pub enum TrafficClass {
 pub struct Piece {
     /// Bytes in it, at most a packet.
     pub length: u32,
-    /// Bytes that wait, including the piece; `u64::MAX` if the data have no end.
+    /// Bytes that wait, including the piece: of new data, `u64::MAX` if these have no end, or of lost data for a lost
+    /// piece.
     pub backlog: u64,
     /// Its class.
     pub class: TrafficClass,

@@ -46,8 +46,11 @@ impl Scheduler for Earliest {
             return Choice::Wait(first_sendable(paths));
         };
         let here = arrival(best);
-        let only_this = piece.class == TrafficClass::Interactive || piece.is_lost;
-        let backlog = if only_this { u64::from(piece.length) } else { piece.backlog };
+        let backlog = if piece.class == TrafficClass::Interactive {
+            u64::from(piece.length)
+        } else {
+            piece.backlog
+        };
         if backlog == u64::MAX {
             return Choice::Send(path);
         }

@@ -101,6 +101,10 @@ impl OutgoingStream {
         }
         self.first_again().map_or(0, |(from, to)| (to - from).min(u64::from(max)) as u32)
     }
+    /// Bytes of all retransmissions; some may have arrived since.
+    pub fn all_lost_bytes(&self) -> u64 {
+        self.again.iter().map(|(from, to)| to - from).sum()
+    }
     /// Whether some of these bytes have not arrived.
     pub fn is_missing(&self, range: &SentRange) -> bool {
         self.missing(range.offset, range.offset + u64::from(range.length)).is_some()

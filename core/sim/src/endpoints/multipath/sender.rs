@@ -160,7 +160,7 @@ impl MultipathSender {
 
     /// Asks the scheduler for the path of a piece.
     fn choose(&mut self, now: Time, length: u32, is_lost: bool) -> Option<usize> {
-        let backlog = self.stream.unsent().saturating_add(if is_lost { length.into() } else { 0 });
+        let backlog = if is_lost { self.stream.all_lost_bytes() } else { self.stream.unsent() };
         let class = TrafficClass::Bulk;
         let piece = Piece { length, backlog, class, deadline: Time::NEVER, is_lost };
         match self.scheduler.choose(now, &self.states, &piece) {
