@@ -60,6 +60,8 @@ use std::path::Path;
 pub struct Question {
     /// A link's specification or name.
     pub link: String,
+    /// Links of further paths between the same two ends.
+    pub paths: Vec<String>,
     /// Families and names with parameters, separated by commas ([`narrows_scenario::families`]).
     pub protocols: String,
     /// The traffic of the flows under test.
@@ -92,6 +94,7 @@ impl Default for Question {
     fn default() -> Question {
         Question {
             link: links::DEFAULT.into(),
+            paths: Vec::new(),
             protocols: Aim::Bulk.protocols().into(),
             source: SourceSpec::bulk(),
             flows: 1,
@@ -172,6 +175,7 @@ impl Question {
             count,
             from: "left".into(),
             to: "right".into(),
+            paths: Vec::new(),
             start: Duration::ZERO,
             stagger,
             stop: None,
@@ -226,6 +230,28 @@ impl Question {
             reverse: link.reverse.clone(),
             line: 0,
         }];
+        let mut paths = vec![vec!["bottleneck".to_string()]];
+        for (n, text) in self.paths.iter().enumerate() {
+            let link = BottleneckLink::parse(text, folder).map_err(|e| e.at("--path"))?;
+            if link.access.is_some() || link.egress.is_some() {
+                let e = SpecError::new("a path has no access= or egress=: add their delay to it");
+                return Err(e.at("--path"));
+            }
+            let link = self.with_drawn_times(link.resolved(self.packet));
+            let name = format!("path-{}", n + 2);
+            s.links.push(DuplexLink {
+                name: name.clone(),
+                from: "left".into(),
+                to: "right".into(),
+                forward: link.forward,
+                reverse: link.reverse,
+                line: 0,
+            });
+            paths.push(vec![name]);
+        }
+        if paths.len() > 1 {
+            groups[0].paths = paths;
+        }
         // Utilisation and losses are the given link's, even behind a slower access link.
         s.bottleneck = Some("bottleneck".into());
         s.flows = groups;

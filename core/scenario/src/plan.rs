@@ -13,7 +13,7 @@ use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_congestion::PathHints;
 use narrows_link::{Impairments, LinkChange, LinkConfig};
 use narrows_sim::protocol::FlowProtocol;
-use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
+use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, PathSpec, SeriesSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ struct Group {
     protocols: Vec<FlowProtocol>,
     forward: Vec<u32>,
     back: Vec<u32>,
+    /// Paths after the first.
+    further: Vec<PathSpec>,
     bottleneck: u32,
 }
 
@@ -378,8 +380,29 @@ fn group(
         GroupProtocol::One(spec) => vec![read(spec)?],
         GroupProtocol::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,
     };
-    let forward = map.route(&flows.from, &flows.to)?;
-    let back = map.route(&flows.to, &flows.from)?;
+    let mut further = Vec::new();
+    for path in &flows.paths {
+        further.push(named_path(s, names, flows, path)?);
+    }
+    let (forward, back) = if further.is_empty() {
+        (map.route(&flows.from, &flows.to)?, map.route(&flows.to, &flows.from)?)
+    } else {
+        let PathSpec { forward, back } = further.remove(0);
+        (forward, back)
+    };
+    if !further.is_empty() {
+        if flows.access.is_some() || flows.egress.is_some() {
+            let e = "access and egress are links of one path: with paths = […], add them to each";
+            return Err(SpecError::new(e));
+        }
+        for protocol in &protocols {
+            if !protocol.datagram().is_some_and(|c| c.reliable) {
+                let name = protocol.label();
+                let e = format!("{name} has one path: several need rrtp, as in rrtp or rrtp+cubic");
+                return Err(SpecError::new(e));
+            }
+        }
+    }
     if forward.len().max(back.len()) > MAX_ROUTE {
         return Err(SpecError::new(format!(
             "the route from '{}' to '{}' has more than {MAX_ROUTE} links",
@@ -397,7 +420,37 @@ fn group(
             bottleneck = wanted;
         }
     }
-    Ok(Group { protocols, forward, back, bottleneck })
+    Ok(Group { protocols, forward, back, further, bottleneck })
+}
+
+/// A path through these links: each begins where the one before it ends.
+fn named_path(
+    s: &Scenario,
+    names: &LinkNames,
+    flows: &Flows,
+    path: &[String],
+) -> Result<PathSpec, SpecError> {
+    let mut forward = Vec::new();
+    let mut node = flows.from.as_str();
+    for name in path {
+        let link = names.direction(name)?;
+        let wire = &s.links[link as usize / 2];
+        let ends =
+            if link.is_multiple_of(2) { [&wire.from, &wire.to] } else { [&wire.to, &wire.from] };
+        if ends[0] != node {
+            let e = format!("link '{name}' of a path begins at '{}', not at '{node}'", ends[0]);
+            return Err(SpecError::new(e));
+        }
+        node = ends[1];
+        forward.push(link);
+    }
+    if node != flows.to || forward.is_empty() {
+        let e = format!("a path ends at '{node}', not at '{}'", flows.to);
+        return Err(SpecError::new(e));
+    }
+    // The other direction of link 2n is 2n + 1.
+    let back = forward.iter().rev().map(|link| link ^ 1).collect();
+    Ok(PathSpec { forward, back })
 }
 
 /// A sending host: a link of the highest rate, which delays each packet by a random time and keeps their order. The
@@ -450,13 +503,15 @@ fn flow(
     back.extend(egress.map(|l| l + 1));
     back.extend(&group.back);
     back.extend(access.map(|l| l + 1));
+    let mut further = group.further.clone();
+    for (n, path) in further.iter_mut().enumerate() {
+        if let Some(host) = host {
+            path.forward.insert(0, links.len() as u32);
+            let name = format!("{name}.host.{}", n + 1);
+            links.push(LinkSpec { name, config: host.clone(), metered: false });
+        }
+    }
     let late = RandomKey::from_seed(seed).named("start").named(&name).draw(0);
     let start = time(flows.start + flows.stagger.mul_f64(late));
-    FlowSpec {
-        start,
-        stop: flows.stop.map_or(Time::NEVER, time),
-        forward,
-        back,
-        further: Vec::new(),
-    }
+    FlowSpec { start, stop: flows.stop.map_or(Time::NEVER, time), forward, back, further }
 }

@@ -84,6 +84,8 @@ pub struct Flows {
     pub from: String,
     /// Node of the receivers.
     pub to: String,
+    /// The links of each path from `from` to `to`, by name and in order; empty for one path, the shortest.
+    pub paths: Vec<Vec<String>>,
     /// Earliest start.
     pub start: Duration,
     /// Range of starts: each flow starts later by a time drawn uniformly from [0, stagger).

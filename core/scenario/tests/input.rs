@@ -408,3 +408,59 @@ fn a_scenario_that_is_too_long_is_refused() {
     assert!(e.to_string().contains("longer than 4 MB"));
     assert!(scenario_file::Template::parse(&long, Path::new("")).is_err());
 }
+
+/// Two nodes joined by two links, and a flow over these paths.
+fn two_paths(protocol: &str, paths: &str) -> Result<Plan, String> {
+    let text = format!(
+        r#"
+[[link]]
+name = "dsl"
+from = "a"
+to = "b"
+rate = "10Mbit/s"
+delay = "10ms"
+
+[[link]]
+name = "lte"
+from = "b"
+to = "a"
+rate = "20Mbit/s"
+delay = "30ms"
+
+[[flows]]
+protocol = "{protocol}"
+from = "a"
+to = "b"
+host-delay = "1ms"
+paths = {paths}
+"#
+    );
+    let read = |text: &str| scenario_file::parse(text, Path::new("")).map_err(|e| e.to_string());
+    let scenario = read(&text)?;
+    let again = read(&scenario_file::text(&scenario))?;
+    assert_eq!(again.flows[0].paths, scenario.flows[0].paths);
+    Plan::new(scenario).map_err(|e| e.to_string())
+}
+
+#[test]
+fn flow_with_two_named_paths_has_both_routes() {
+    let plan = two_paths("rrtp", r#"[["dsl"], ["lte.back"]]"#).unwrap();
+    let network = plan.network(0, 1, false);
+    let flow = &network.groups[0].flows[0];
+    assert_eq!((flow.forward.last(), &flow.back), (Some(&0), &vec![1]));
+    assert_eq!((flow.further[0].forward.last(), &flow.further[0].back), (Some(&3), &vec![2]));
+    assert_eq!(flow.further[0].forward.len(), 2, "each path has a host's delay of its own");
+}
+
+#[test]
+fn path_that_does_not_join_its_ends_is_refused() {
+    let refused = |protocol, paths| two_paths(protocol, paths).unwrap_err();
+    let wrong = refused("rrtp", r#"[["dsl"], ["lte"]]"#);
+    assert!(wrong.contains("begins at 'b', not at 'a'"), "{wrong}");
+    let unknown = refused("rrtp", r#"[["dsl"], ["lt.back"]]"#);
+    assert!(unknown.contains("lte.back"), "{unknown}");
+    let short = refused("rrtp", r#"[["dsl"], []]"#);
+    assert!(short.contains("ends at 'a', not at 'b'"), "{short}");
+    let tcp = refused("cubic", r#"[["dsl"], ["lte.back"]]"#);
+    assert!(tcp.contains("cubic has one path"), "{tcp}");
+}

@@ -12,6 +12,9 @@ use narrows_sim::SourceSpec;
 use narrows_sim::protocol::Preset;
 use std::path::Path;
 
+/// The protocols that are compared over several paths: the default, and controllers with the scheduler of MPTCP.
+const MULTIPATH: &str = "rrtp,rrtp+bbr(scheduler=minrtt),rrtp+cubic(scheduler=minrtt)";
+
 /// A comparison of protocols on one link.
 #[derive(Args, Clone, Debug)]
 // The command's own struct, which contains this one, has the same name.
@@ -20,6 +23,15 @@ pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(long, value_name = "SPEC|NAME", default_value = narrows_scenario::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
+    /// The link of one of several paths between the same two ends; the first one's utilisation is shown. Only streams over
+    /// rrtp have several
+    #[arg(
+        long = "path",
+        value_name = "SPEC|NAME",
+        conflicts_with = "link",
+        allow_hyphen_values = true
+    )]
+    pub paths: Vec<String>,
     /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, papers, all,
     /// family:rrtp
     /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
@@ -72,7 +84,18 @@ impl Compare {
     pub fn usual(&self) -> Question {
         let source = self.source().unwrap_or_else(|_| SourceSpec::bulk());
         let preset = self.preset.unwrap_or(Preset::Linux);
-        Question::usual(&self.link, preset, &source, Path::new(""))
+        Question::usual(self.first_link(), preset, &source, Path::new(""))
+    }
+
+    /// The link of the only or first path.
+    fn first_link(&self) -> &str {
+        self.paths.first().unwrap_or(&self.link)
+    }
+
+    /// The protocols: as given, else those of the aim, or with several paths streams over rrtp.
+    fn protocols(&self) -> &str {
+        let usual = if self.paths.len() > 1 { MULTIPATH } else { self.aim.protocols() };
+        self.protocols.as_deref().unwrap_or(usual)
     }
 
     fn source(&self) -> Result<SourceSpec, SpecError> {
@@ -85,8 +108,9 @@ impl Compare {
     /// The source of an aim does not exist.
     pub fn question(&self, usual: &Question) -> Result<Question, SpecError> {
         Ok(Question {
-            link: self.link.clone(),
-            protocols: self.protocols.clone().unwrap_or_else(|| self.aim.protocols().into()),
+            link: self.first_link().to_string(),
+            paths: self.paths.iter().skip(1).cloned().collect(),
+            protocols: self.protocols().to_string(),
             source: self.source()?,
             flows: self.flows,
             against: self.against.clone(),
@@ -118,8 +142,9 @@ impl Compare {
             command_line,
             link: link.to_string(),
             path: format!(
-                "{}{}; packets of {} B; {}",
+                "{}{}{}; packets of {} B; {}",
                 link.describe(question.packet),
+                question.paths.iter().map(|p| format!("; further path {p}")).collect::<String>(),
                 question.timeline,
                 question.packet,
                 question.preset.describe()

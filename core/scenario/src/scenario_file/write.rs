@@ -105,6 +105,14 @@ fn flows(out: &mut String, f: &Flows) {
     let _ = writeln!(out, "count = {}", f.count);
     put(out, "from", &f.from);
     put(out, "to", &f.to);
+    if !f.paths.is_empty() {
+        let list = |names: &Vec<String>| {
+            let names: Vec<String> = names.iter().map(|n| quoted(n)).collect();
+            format!("[{}]", names.join(", "))
+        };
+        let paths: Vec<String> = f.paths.iter().map(list).collect();
+        let _ = writeln!(out, "paths = [{}]", paths.join(", "));
+    }
     for (key, time) in [("start", f.start), ("stagger", f.stagger)] {
         if time > Duration::ZERO {
             put(out, key, &time_text(time));
