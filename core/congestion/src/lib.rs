@@ -2,7 +2,7 @@
 //!
 //! A controller receives events (packets sent, acknowledgements, losses, start and end of a recovery, slow-start
 //! restarts, ticks) and returns its [`SendLimits`]. Which segments are sent or retransmitted is decided by loss
-//! recovery in the crate `transport`. Controllers count windows in segments as real numbers, as papers do.
+//! recovery in the crates `recovery` and `sim`. Controllers count windows in segments as real numbers, as papers do.
 //!
 //! To add one: a file here, its `mod` line and its entry in [`list`]. See `docs/adding-a-controller.md`.
 

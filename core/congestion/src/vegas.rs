@@ -5,7 +5,7 @@
 //!
 //! All reductions are made in `on_loss`, because the rule refers to the lost segment, not to an episode: was the window
 //! already reduced since it was sent? So `on_recovery_start` has no effect. The fine-grained retransmission timer is
-//! recovery `vegas`, in the crate `transport`.
+//! recovery `vegas`, in the crate `sim`.
 //!
 //! Kept from ns-2 because the reference numbers contain it: the backlog is rounded to a whole packet, and windows are
 //! reduced as whole segments. A round of one packet resets the base RTT. The RTT of the ACK that ends a round counts in

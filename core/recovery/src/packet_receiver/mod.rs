@@ -4,7 +4,7 @@
 //!
 //! Packets are identified by number. The caller has decrypted them, dropped duplicates
 //! ([`ReplayWindow`](narrows_base::ReplayWindow)), and encodes the reports: `connection/report_frame.rs`, and
-//! `datagram/receiver.rs` of the crate `simulated`.
+//! `endpoints/datagram/receiver.rs` of the crate `sim`.
 
 mod ack_policy;
 mod feedback;
