@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_that_cannot_be_is_none() {
+    fn impossible_latency_is_refused() {
         assert_eq!(
             read_hello(hello(Duration::from_millis(300), 3)),
             Some((Duration::from_millis(300), 3))

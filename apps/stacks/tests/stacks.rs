@@ -25,7 +25,7 @@ fn share(outcome: &Outcome) -> f64 {
 
 /// The events reach a controller as they reach the stack's own: the same algorithm does the same.
 #[test]
-fn cubic_inside_a_stack_does_what_the_stacks_own_does() {
+fn our_cubic_behaves_like_the_stacks_own() {
     for name in ["quinn", "noq"] {
         for (link, apart) in [(CLEAN, 0.02), (LOSSY, 0.03)] {
             let own = run(name, &format!("{name}-cubic"), link, 15);

@@ -20,7 +20,7 @@ fn ride(s: &mut IdealPath, seconds: f64) {
 
 /// RFC 9438 section 4.9.2: the cubic continues where it was, as if no packet had been lost.
 #[test]
-fn a_loss_that_was_none_does_not_change_the_cubic() {
+fn spurious_loss_keeps_the_cubic() {
     let mut s = IdealPath::new(with_window("cubic", 1000.0));
     s.recovery();
     ride(&mut s, 4.0);

@@ -397,7 +397,7 @@ fn rate_mode_is_entered_and_left_at_the_threshold() {
 
 /// Choi 2006, appendix C.1.2, item 4.
 #[test]
-fn deferral_delays_packets_and_loses_none() {
+fn deferral_delays_packets_without_loss() {
     let run = |spec: &str| {
         let mut line = Line::new(spec, |n| n > 0 && n % 100 == 0);
         line.until(5000);

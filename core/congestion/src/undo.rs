@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_were_none_leave_the_window_as_it_was() {
+    fn spurious_losses_keep_the_window() {
         for spec in REDUCE_AT_LOSSES {
             let (mut s, before) = after_losses(spec);
             let reduced = s.window();

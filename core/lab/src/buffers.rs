@@ -6,7 +6,7 @@ use crate::recommendation::{list, percent};
 
 /// Share of the time from which a buffer is reported.
 const BINDS: f64 = 0.1;
-/// Bytes of Linux's send buffer per byte in flight: 4 MiB hold 2.75 MB (`transport::tcp::LINUX_SEND_BUFFER`).
+/// Bytes of Linux's send buffer per byte in flight: 4 MiB hold 2.75 MB (`LINUX_SEND_BUFFER` of `sim`).
 const SEND_BUFFER_PER_BYTE: f64 = 1.53;
 /// Bytes of its receive buffer per byte of the window: half of it is for data (`tcp_adv_win_scale` 1).
 const RECEIVE_BUFFER_PER_BYTE: f64 = 2.0;

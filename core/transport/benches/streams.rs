@@ -69,7 +69,8 @@ fn carry(bencher: Bencher, open: u64, busy: usize, loss: u64) {
     let data = vec![7; 64 << 10];
     let mut into = vec![0; 64 << 10];
     let wire = || Wire { buffer: vec![0; BATCH * PAYLOAD], ends: vec![], flight: vec![] };
-    let (mut there, mut back) = (wire(), wire());
+    let mut there = wire();
+    let mut back = wire();
     let mut count = 0;
     bencher.counter(BytesCount::new(TOTAL)).bench_local(|| {
         let mut read = 0;

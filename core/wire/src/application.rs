@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_preference_decides_and_both_name_some_or_none() {
+    fn servers_preference_decides_if_both_name_protocols() {
         let server = list(&["b", "a"]);
         assert_eq!(server.agree(&list(&["a", "b", "c"])), Ok(Some("b")));
         assert_eq!(server.agree(&list(&["a"])), Ok(Some("a")));

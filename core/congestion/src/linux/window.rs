@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_was_none_is_undone() {
+    fn spurious_loss_is_undone() {
         for name in ["reno", "cubic", "vegas", "veno"] {
             let mut s = linux(name);
             s.acks(28);

@@ -29,7 +29,7 @@ fn settled(cw: &mut Cw, hold: usize, flags: u8) -> (u32, u32) {
 }
 
 #[test]
-fn all_are_marked_above_the_threshold_and_none_below() {
+fn only_packets_above_the_threshold_are_marked() {
     for limit in [QueueLimit::Packets(200), QueueLimit::Unlimited, QueueLimit::Bytes(200_000)] {
         assert_eq!(settled(&mut cw("cw", limit), 51, ect()), (1000, 0));
         assert_eq!(settled(&mut cw("cw", limit), 50, ect()), (0, 0));

@@ -37,7 +37,8 @@ impl Scheduler for Blest {
         let Some((fastest, fast)) = usable(paths).min_by_key(|(_, p)| p.srtt) else {
             return Choice::Send(path);
         };
-        let (rtt_fast, rtt_slow) = (fast.srtt.as_secs_f64(), slow.srtt.as_secs_f64());
+        let rtt_fast = fast.srtt.as_secs_f64();
+        let rtt_slow = slow.srtt.as_secs_f64();
         if fastest == path || rtt_fast <= 0.0 {
             return Choice::Send(path);
         }

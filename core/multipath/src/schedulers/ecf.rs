@@ -42,7 +42,8 @@ impl Scheduler for Ecf {
             let rate = p.rate().map_or(p.cwnd as f64, |rate| rate * p.srtt.as_secs_f64());
             (rate.min(p.cwnd as f64) / segment).max(1.0)
         };
-        let (k, rtt_f) = (piece.backlog as f64 / segment, first.srtt.as_secs_f64());
+        let k = piece.backlog as f64 / segment;
+        let rtt_f = first.srtt.as_secs_f64();
         let rtt_s = second.srtt.as_secs_f64();
         let delta = first.rttvar.max(second.rttvar).as_secs_f64();
         let n = 1.0 + k / window(first);

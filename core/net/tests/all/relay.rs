@@ -293,7 +293,7 @@ fn impossible_link_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_wait_ends_when_somebody_wakes() {
+fn wait_ends_at_a_wake() {
     let clock = Clock::new();
     let socket = Socket::bind(local()).unwrap();
     let waker = Waker::new().unwrap();

@@ -212,7 +212,7 @@ fn endpoint_shut_down_in_its_runtime_closes_its_connections() {
 
 /// Closing can be awaited, and tasks that wait in a runtime that ends get an error.
 #[test]
-fn a_closed_endpoint_and_one_whose_runtime_ended_are_over() {
+fn closed_endpoint_and_ended_runtime_are_over() {
     let runtime = runtime();
     let (client, there, _server, here) = runtime.block_on(async {
         let (client, there, server, here) = pair().await;

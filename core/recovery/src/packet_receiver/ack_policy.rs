@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn none_waits_longer_than_a_part_of_the_round_trip() {
+    fn reports_wait_at_most_a_part_of_the_rtt() {
         // The limit at 100 ms is 3.125 ms, in which five packets arrive.
         let answered = reports(3000, 600, &[], MAX_PACKETS_PER_ACK, Duration::from_millis(100));
         assert_eq!(answered.iter().max(), Some(&6));

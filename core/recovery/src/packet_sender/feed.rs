@@ -23,7 +23,7 @@ pub const MARKS: u32 = 1 << 29;
 pub(super) enum Reaction {
     Nothing,
     /// Send one packet at once: the first of a recovery.
-    RecoveryEvent,
+    RecoveryStart,
     /// Begin slow start again.
     SlowStartRestart,
 }
@@ -463,7 +463,7 @@ impl CcFeed {
                 },
             ));
         } else if let Some(first) = found.new {
-            reaction = Reaction::RecoveryEvent;
+            reaction = Reaction::RecoveryStart;
             counters.episodes += 1;
             self.repairing = true;
             // Includes the packet that leaves at once: a packet sent at the time of the reduction is in recovery by
@@ -474,7 +474,7 @@ impl CcFeed {
             let repair = self.repair(now, flight, ledger, path);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(repair));
         } else if found.repair {
-            reaction = Reaction::RecoveryEvent;
+            reaction = Reaction::RecoveryStart;
         }
         if self.controller.send_limits().cwnd < window {
             self.marks_cut_at = ledger.next_packet_number();

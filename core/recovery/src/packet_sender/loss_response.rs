@@ -103,7 +103,7 @@ impl<P: Default> PacketSender<P> {
         let path = &self.path;
         match self.feed.tell_losses(now, found, ledger, path, &mut self.counters) {
             Reaction::Nothing => {}
-            Reaction::RecoveryEvent => {
+            Reaction::RecoveryStart => {
                 self.loss.on_recovery();
                 if !self.feed.keeps_own_timer() && self.force == Force::Nothing {
                     self.force = Force::Window;

@@ -54,7 +54,7 @@ pub fn end_plain(page: &mut String) {
 mod tests {
     /// A packed script cannot be reviewed, so its checksum is compared with that in the note beside it.
     #[test]
-    fn the_charts_script_is_the_one_whose_origin_is_noted() {
+    fn charts_script_has_the_noted_origin() {
         let sum = ring::digest::digest(&ring::digest::SHA256, super::LIBRARY);
         let sum: String = sum.as_ref().iter().map(|b| format!("{b:02x}")).collect();
         let note = include_str!("../../vendor/plotly.js/README.md");

@@ -130,7 +130,7 @@ fn one_seed_has_no_interval_one_flow_no_share() {
 }
 
 #[test]
-fn a_protocol_meets_the_same_draws_whoever_else_is_compared() {
+fn protocol_gets_the_same_draws_beside_any_other() {
     let alone = ask(&Question { protocols: "stpd".into(), ..question() });
     let beside = ask(&question());
     assert_eq!(alone.results[0].digest, beside.results[1].digest);

@@ -147,7 +147,8 @@ fn configured(
     }
     if given.given("receive-window") {
         // The send buffer is then as large as the window.
-        (c.receive_window, c.send_buffer) = (given.steps("receive-window", 1), u64::MAX);
+        c.receive_window = given.steps("receive-window", 1);
+        c.send_buffer = u64::MAX;
     }
     let switch = |name: &str, default: bool| match given.choice(name) {
         "on" => true,

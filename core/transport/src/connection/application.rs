@@ -65,7 +65,8 @@ impl Agreement {
         let chosen = self.offered.iter().find(|offered| offered.as_bytes() == name);
         let Some(chosen) = chosen else { return false };
         self.agreed = Some(chosen.into());
-        (self.is_pending, self.news) = (false, true);
+        self.is_pending = false;
+        self.news = true;
         true
     }
     /// Client: the reason for closing after a packet without the server's choice, which would name one if there were

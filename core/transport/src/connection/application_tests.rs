@@ -27,7 +27,8 @@ fn the_servers_choice_arrives_over_a_bad_path() {
         pair.server.finish(id).unwrap();
         let question = pair.client.open(true).unwrap();
         pair.client.write(question, b"?").unwrap();
-        let (mut came, mut buffer) = (0, vec![0; 1 << 16]);
+        let mut came = 0;
+        let mut buffer = vec![0; 1 << 16];
         let until = pair.now + Duration::from_secs(50);
         let whole = pair.run(until, |pair| {
             while pair.client.accept().is_some() {}
@@ -44,7 +45,7 @@ fn the_servers_choice_arrives_over_a_bad_path() {
 
 /// A server without support for application protocols ignores the client's offer.
 #[test]
-fn a_server_that_does_not_know_what_it_was_offered_is_left_before_it_is_believed() {
+fn client_leaves_server_without_a_common_application_protocol() {
     let mut pair = Pair::of(&with(&["chat"]), &with(&[]), Net::good(), 1);
     let id = pair.server.open(true).unwrap();
     pair.server.write(id, b"220 ready").unwrap();

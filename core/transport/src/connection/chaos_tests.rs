@@ -67,11 +67,12 @@ fn bytes_arrive_whatever_the_schedule() {
 
 /// A peer with the keys may send any bytes. At worst they end the connection.
 #[test]
-fn an_authentic_peer_that_talks_nonsense_breaks_nothing() {
+fn malformed_frames_of_an_authentic_peer_are_harmless() {
     use narrows_wire::packet::TAG_BYTES;
     let c = config("rrtp+tfrc");
     let mut random = narrows_base::RandomKey::from_seed(1).named("nonsense").stream();
-    let (mut ended, mut lasted) = (0, 0);
+    let mut ended = 0;
+    let mut lasted = 0;
     for round in 0..200 {
         let (ours, theirs) = keys(&c, &c);
         let mut hostile = ours.sealer;

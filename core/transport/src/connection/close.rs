@@ -93,9 +93,11 @@ impl Connection {
         if !*say || now < *next {
             return None;
         }
-        (*say, *next) = (false, now + *pause);
+        *say = false;
+        *next = now + *pause;
         *pause = pause.saturating_mul(2);
-        let (code, reason) = (*code, reason.clone());
+        let code = *code;
+        let reason = reason.clone();
         let close = [&Frame::Close { code, reason: reason.as_bytes() }];
         // The last report is included, to give the peer the outcome of its packets. If both do not fit, CLOSE is sent
         // alone.

@@ -61,7 +61,8 @@ impl ConnectionConfig {
     }
     /// Each hint from `hints`, or else from the protocol's parameters.
     pub fn path_hints(&self) -> PathHints {
-        let (here, by_name) = (self.hints, self.protocol.hints());
+        let here = self.hints;
+        let by_name = self.protocol.hints();
         PathHints {
             rate: here.rate.or(by_name.rate),
             rtt: here.rtt.or(by_name.rtt),

@@ -236,7 +236,8 @@ impl World {
 
     /// The nonce sum for these runs. Nonces of packets that did not arrive are guessed.
     fn nonce_sum(&self, told: &[PacketRun]) -> u8 {
-        let (mut sum, mut to) = (0, *self.got.last_key_value().unwrap().0 + 1);
+        let mut sum = 0;
+        let mut to = *self.got.last_key_value().unwrap().0 + 1;
         for run in told {
             let numbers = to - run.arrived..to;
             sum = numbers.fold(sum, |sum, n| sum ^ self.got.get(&n).copied().unwrap_or(n as u8));
@@ -299,8 +300,12 @@ impl World {
         let window = Duration::from_secs_f64(window);
         let begin =
             self.traffic.sent.first().map_or(self.now, |s| s.0) + Duration::from_secs_f64(from);
-        let (mut worst, mut first, mut bytes) = (0.0f64, 0, 0);
-        let (mut came_first, mut came_last, mut came) = (0, 0, 0);
+        let mut worst = 0.0f64;
+        let mut first = 0;
+        let mut bytes = 0;
+        let mut came_first = 0;
+        let mut came_last = 0;
+        let mut came = 0;
         for (at, size) in &self.traffic.sent {
             bytes += size;
             let start = Time::from_nanos(at.as_nanos().saturating_sub(window.as_nanos()));
@@ -376,7 +381,8 @@ fn is_bounded(side: Side, protocol: &str, victim: Victim, lies: Lies) {
     let shown = (512.0 * FULL).min(victim.rate / 8.0 * window);
     // This side's own user sets the initial window.
     let own = if protocol.contains("fixed") { 20e6 / 8.0 * victim.rtt } else { 0.0 };
-    let (all, later) = (world.excess(window, 0.0), world.excess(window, window + 4.0));
+    let all = world.excess(window, 0.0);
+    let later = world.excess(window, window + 4.0);
     let what =
         format!("{side:?} {protocol} {victim:?} {lies:?}: {all:.0} {later:.0} bytes too many");
     assert!(all <= probes + shown + own, "{what}");
@@ -405,7 +411,7 @@ const PATHS: [(f64, f64); 4] = [(1e6, 0.02), (1e6, 0.6), (1e5, 0.02), (1e5, 0.6)
 /// Earlier, forged feedback with correct acknowledgements made `tear-reliable` send 1.64 Gbit/s into 1 Mbit/s, and
 /// `rrtp-lasthop` 0.96 Gbit/s.
 #[test]
-fn no_lie_makes_a_controller_send_more_than_twice_what_the_path_delivers() {
+fn false_reports_gain_at_most_twice_the_delivery_rate() {
     for protocol in protocols() {
         for (rate, rtt) in PATHS {
             lies(rtt)
@@ -430,7 +436,7 @@ fn a_lying_server_makes_no_client_send_more_either() {
 /// A receiver that conceals single losses claims only numbers that were sent. Without nonces it could claim one more
 /// packet for each that arrived: three for arrived, lost, arrived, lost, lost.
 #[test]
-fn who_conceals_lone_losses_gets_twice_what_the_path_delivers_at_most() {
+fn concealed_lone_losses_gain_at_most_twice_the_delivery() {
     for protocol in protocols() {
         for (rate, rtt) in PATHS {
             let victim = Victim { rate, rtt };
@@ -440,7 +446,8 @@ fn who_conceals_lone_losses_gets_twice_what_the_path_delivers_at_most() {
             let own = if protocol.contains("fixed") { 20e6 / 8.0 * rtt } else { 0.0 };
             let came: u64 = world.traffic.delivered.iter().map(|d| d.1).sum();
             let probes = 64.0 * FULL + victim.rate / 8.0 * window(&victim);
-            let (sent, most) = (world.total() as f64, 2.0 * came as f64 + probes + own);
+            let sent = world.total() as f64;
+            let most = 2.0 * came as f64 + probes + own;
             assert!(sent <= most, "{protocol} {victim:?}: {sent} bytes, {came} came");
         }
     }
@@ -449,22 +456,25 @@ fn who_conceals_lone_losses_gets_twice_what_the_path_delivers_at_most() {
 /// Earlier, a TUNE of one terabit per second and twenty requests without a report made the server send 80.5 MB for
 /// 2,145 bytes. With repeated TUNE it sent 351 MB.
 #[test]
-fn who_acknowledges_nothing_gets_forty_bytes_for_each_of_its_own_at_most() {
+fn peer_without_acks_gets_at_most_forty_bytes_per_byte() {
     let silent = Lies { silent: true, ..NO_LIES };
     for protocol in protocols() {
         for (requests, pause) in [(20, 0.01), (300, 0.2), (1000, 1.5)] {
             let victim = Victim { rate: 1e12, rtt: 0.02 };
             let mut world = world(Side::Server, &config(&protocol), victim, silent);
-            let (mut said, mut next) = (0, world.now);
+            let mut said = 0;
+            let mut next = world.now;
             world.run(120.0, |w| {
                 if said < requests && w.now >= next {
                     w.ping();
                     w.sender.reconfigure(w.now, &ABSURD, HintSource::Peer);
-                    (said, next) = (said + 1, w.now + Duration::from_secs_f64(pause));
+                    said += 1;
+                    next = w.now + Duration::from_secs_f64(pause);
                 }
             });
             // SYN, START and the shortest FINISH; and the server's handshake packets.
-            let (came, sent) = (world.traffic.came + 64 + 90 + 73, world.total() + 57 + 240);
+            let came = world.traffic.came + 64 + 90 + 73;
+            let sent = world.total() + 57 + 240;
             assert!(sent <= 40 * came, "{protocol} {requests}: {sent} bytes for {came}");
             assert!(world.total() >= 2 * 1228, "{protocol}: honest clients lose packets, too");
         }

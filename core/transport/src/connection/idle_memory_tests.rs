@@ -12,7 +12,7 @@ fn held(pair: &Pair) -> [usize; 2] {
 /// A server has many idle connections. Memory that a fast transfer and many requests needed for packets in flight,
 /// streams and lists must be released.
 #[test]
-fn a_silent_connection_gives_back_what_it_needed_when_it_was_busy() {
+fn idle_connection_releases_memory_of_busy_times() {
     let net = Net { rate: Rate::from_bps(200_000_000), queue: 1_000_000, ..Net::good() };
     let mut pair = Pair::new(&config("rrtp"), net, 1);
     pair.transfer(Side::Client, 10_000_000, 20.0).unwrap();

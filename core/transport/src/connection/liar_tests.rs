@@ -141,8 +141,8 @@ impl World {
             let number =
                 self.server.path.sender.next_number() - self.server.path.sender.skipped_below() - 1;
             self.next = number + 1;
-            (self.counts.packets, self.counts.bytes) =
-                (self.counts.packets + 1, self.counts.bytes + bytes);
+            self.counts.packets += 1;
+            self.counts.bytes += bytes;
             let waits = self.free.since(self.now).as_secs_f64() * BPS / 8.0;
             if waits + bytes as f64 > QUEUE {
                 if self.lie == Lie::Knowing {
@@ -160,8 +160,10 @@ impl World {
 
     /// The nonce that the packet would have with zero as random bits.
     fn guess(&mut self, number: u64, datagram: &[u8]) {
-        let (mut opened, mut sealed) = (datagram.to_vec(), datagram.to_vec());
-        let (opener, sealer) = (&mut self.oracle.0.opener, &mut self.oracle.1.sealer);
+        let mut opened = datagram.to_vec();
+        let mut sealed = datagram.to_vec();
+        let opener = &mut self.oracle.0.opener;
+        let sealer = &mut self.oracle.1.sealer;
         let payload = opener.open(&mut opened).unwrap().payload;
         let head = datagram.len() - payload.len() - TAG_BYTES;
         sealed[head..head + payload.len()].copy_from_slice(payload);
@@ -231,7 +233,9 @@ impl World {
 
     /// The nonce sum of the claimed packets, with guesses for unknown nonces, and whether the report has false claims.
     fn nonce_sum(&self, highest: u64, list: &[PacketRun]) -> (u8, bool) {
-        let (mut sum, mut lies, mut to) = (0, false, highest + 1);
+        let mut sum = 0;
+        let mut lies = false;
+        let mut to = highest + 1;
         for run in list {
             for n in to - run.arrived..to {
                 lies |= !self.came.contains_key(&n);
@@ -359,7 +363,8 @@ fn meet(lie: Lie, mut tracker: impl FnMut(&str, &World)) {
         for seed in 1..=3 {
             let mut world = World::new(&protocol, lie, seed);
             world.run(SECONDS);
-            let (caught, delivered) = (world.fault.is_some(), world.counts.delivered_bytes);
+            let caught = world.fault.is_some();
+            let delivered = world.counts.delivered_bytes;
             println!(
                 "{protocol:28} {caught:>5} {:>5} {:>6} {:>6} {delivered:>9} {:>9}",
                 world.lied.lies,
@@ -377,7 +382,7 @@ fn meet(lie: Lie, mut tracker: impl FnMut(&str, &World)) {
 const SOON: u64 = 200;
 
 #[test]
-fn who_acknowledges_ahead_is_caught() {
+fn optimistic_acks_are_detected() {
     meet(Lie::Ahead, |protocol, world| {
         assert!(
             world.fault.is_some() && world.counts.packets < SOON,
@@ -388,7 +393,7 @@ fn who_acknowledges_ahead_is_caught() {
 }
 
 #[test]
-fn who_conceals_losses_is_caught_or_gains_nothing() {
+fn concealed_losses_are_detected_or_gain_no_rate() {
     meet(Lie::Concealed, |protocol, world| {
         let gains = world.excess() > 10 * 1500;
         assert!(!gains || world.fault.is_some(), "{protocol}: {}", world.excess());
@@ -400,7 +405,7 @@ fn who_conceals_losses_is_caught_or_gains_nothing() {
 /// Only the nonce reveals the false claim. The server detects it after a round trip; until then the receiver may repeat
 /// it.
 #[test]
-fn who_conceals_lone_losses_is_caught_at_once() {
+fn concealed_lone_losses_are_detected_at_once() {
     let mut lied = 0;
     meet(Lie::Careful, |protocol, world| {
         assert_eq!(world.fault.is_some(), world.lied.lies > 0, "{protocol}");
@@ -415,7 +420,7 @@ fn who_conceals_lone_losses_is_caught_at_once() {
 
 /// Knowledge of the lost packet's content does not help: five bits of its header are random.
 #[test]
-fn who_conceals_lone_losses_of_what_it_knows_is_caught_soon() {
+fn concealed_lone_losses_of_known_packets_are_detected_soon() {
     let mut lied = 0;
     meet(Lie::Knowing, |protocol, world| {
         assert_eq!(world.fault.is_some(), world.lied.lies > 0, "{protocol}");
@@ -442,7 +447,7 @@ fn numbers_that_were_never_sent_end_the_connection() {
 }
 
 #[test]
-fn who_tells_the_truth_is_never_caught() {
+fn conforming_receiver_is_never_accused() {
     for protocol in protocols() {
         let mut world = World::new(&protocol, Lie::None, 1);
         world.feedback = Feedback::NONE;

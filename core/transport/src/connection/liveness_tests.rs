@@ -18,7 +18,7 @@ fn an_idle_connection_is_silent_and_reports_are_not_answered() {
 }
 
 #[test]
-fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
+fn idle_endpoint_wakes_rarely_even_with_short_rtt() {
     let protocols = ["rrtp+tfrc", "tear-reliable", "rrtp", "rrtp+bbr", "rrtp+cubic"];
     for (protocol, unheard) in protocols.iter().flat_map(|p| [(*p, false), (*p, true)]) {
         let near = Net {
@@ -34,7 +34,9 @@ fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
             let id = pair.client.open(true).unwrap();
             pair.client.write(id, &[1; 3000]).unwrap();
         }
-        let (mut wakes, mut now, mut buffer) = (0, pair.now, [0; 1500]);
+        let mut wakes = 0;
+        let mut now = pair.now;
+        let mut buffer = [0; 1500];
         while !pair.client.next_timeout().is_never() {
             now = now.max(pair.client.next_timeout());
             pair.client.on_timeout(now);
@@ -61,14 +63,15 @@ fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
 }
 
 #[test]
-fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
+fn outage_of_30_seconds_is_survived_and_forgotten_soon() {
     // TEAR's receiver side has lowered the rate by then, and raises it slowly.
     let protocols =
         [("rrtp+cubic", 34), ("rrtp+bbr", 34), ("rrtp+stpd", 34), ("tear-reliable", 60)];
     for (protocol, patience) in protocols {
         let mut pair = Pair::new(&config(protocol), Net::good(), 1);
         pair.transfer(Side::Client, 300_000, 10.0).unwrap();
-        let (now, sent) = (pair.now, pair.log.len());
+        let now = pair.now;
+        let sent = pair.log.len();
         pair.outage_until = now + Duration::from_secs(30);
         let took = pair.transfer(Side::Client, 300_000, 120.0).unwrap();
         assert!(took < Duration::from_secs(patience), "{protocol}: {took:?}");
@@ -81,7 +84,8 @@ fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
 /// The client's packets during an outage of `seconds` that begins now, with data to send: seconds since its beginning,
 /// and UDP payloads.
 fn probes(pair: &mut Pair, seconds: u64) -> Vec<(f64, usize)> {
-    let (begin, sent) = (pair.now, pair.log.len());
+    let begin = pair.now;
+    let sent = pair.log.len();
     pair.outage_until = begin + Duration::from_secs(seconds);
     let id = pair.client.open(true).unwrap();
     pair.client.write(id, &[1; 300_000]).unwrap();
@@ -93,7 +97,7 @@ fn probes(pair: &mut Pair, seconds: u64) -> Vec<(f64, usize)> {
 /// The end of an outage is noticed within two seconds. The probes use at most 400 bit/s of a path that may now belong
 /// to another user, less than RFC 9002's back-off would.
 #[test]
-fn a_path_that_has_acknowledged_is_probed_every_two_seconds_by_short_packets() {
+fn silent_known_path_is_probed_every_two_seconds() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr", "rrtp+stpd"] {
         let mut pair = Pair::new(&config(protocol), Net::good(), 1);
         pair.transfer(Side::Client, 300_000, 10.0).unwrap();
@@ -115,7 +119,8 @@ fn a_path_that_has_acknowledged_is_probed_every_two_seconds_by_short_packets() {
 fn a_path_is_probed_while_only_expired_messages_wait() {
     let mut pair = Pair::new(&config("tear-reliable"), Net::good(), 1);
     pair.transfer(Side::Client, 300_000, 10.0).unwrap();
-    let (begin, sent) = (pair.now, pair.log.len());
+    let begin = pair.now;
+    let sent = pair.log.len();
     pair.outage_until = begin + Duration::from_secs(40);
     for _ in 0..40 {
         pair.client.send_message(pair.now, &[1; 500], Duration::from_millis(100)).unwrap();
@@ -145,7 +150,7 @@ fn a_path_that_never_acknowledged_is_probed_ever_more_seldom() {
 /// The controller may set a rate of a packet in twenty seconds. With data to send the connection must still not run
 /// into an idle timeout of eight seconds.
 #[test]
-fn who_has_data_to_send_does_not_time_out_for_a_low_rate() {
+fn low_rate_sender_with_data_does_not_time_out() {
     let mut slow = config("rrtp+fixed(rate=500bit/s)");
     slow.idle_timeout = Duration::from_secs(8);
     let mut pair = Pair::new(&slow, Net::good(), 1);
@@ -197,7 +202,7 @@ fn a_leap_of_the_clock_does_not_rule_the_timers() {
 /// A peer whose process was stopped for a minute replies afterwards. The RTT sample of a minute must not delay the
 /// repair of the next loss by minutes.
 #[test]
-fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
+fn path_stall_does_not_cause_timeouts_of_minutes() {
     let mut lasting = config("rrtp+cubic");
     lasting.idle_timeout = Duration::from_secs(300);
     let mut pair = Pair::new(&lasting, Net::good(), 1);
@@ -216,7 +221,7 @@ fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
 
 /// After a clock jump an end estimates an RTT of minutes. Its closing state must not last as long.
 #[test]
-fn a_leap_of_the_clock_does_not_make_the_end_long() {
+fn clock_leap_does_not_prolong_the_close() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.run_for(1.0);
     let now = pair.now;

@@ -111,13 +111,16 @@ impl MessageOutbox {
         }
     }
     fn expire_some(&mut self, now: Time) {
-        let (mut bytes, mut expired, mut soonest) = (0, 0, None);
+        let mut bytes = 0;
+        let mut expired = 0;
+        let mut soonest = None;
         self.waiting.retain(|(expires, message)| {
             let keep = *expires > now;
             if keep {
                 soonest = Some(soonest.map_or(*expires, |s: Time| s.min(*expires)));
             } else {
-                (bytes, expired) = (bytes + message.len(), expired + 1);
+                bytes += message.len();
+                expired += 1;
             }
             keep
         });
@@ -219,7 +222,8 @@ mod tests {
             inbox.push(Time::from_nanos(u64::from(m[0])), m[0] % 4, m);
         }
         let came = |m: &[u8]| {
-            let (at, ecn) = (Time::from_nanos(u64::from(m[0])), m[0] % 4);
+            let at = Time::from_nanos(u64::from(m[0]));
+            let ecn = m[0] % 4;
             Some(ReceivedMessage { at, ecn, bytes: m.to_vec() })
         };
         assert_eq!((inbox.pop(), inbox.pop(), inbox.pop()), (came(b"b"), came(b"c"), None));

@@ -255,7 +255,8 @@ const LATENESS: Duration = Duration::from_millis(5);
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (remote, sender) = (self.path.address.remote(), &self.path.sender);
+        let remote = self.path.address.remote();
+        let sender = &self.path.sender;
         write!(f, "Connection({remote}, {sender:?}, {:?})", self.life.phase)
     }
 }

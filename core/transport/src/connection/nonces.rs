@@ -73,7 +73,8 @@ impl SentNonces {
     #[inline]
     pub fn header_bits(&mut self) -> u8 {
         if self.left == 0 {
-            (self.drawn, self.left) = (self.draws.block(), self.drawn.len());
+            self.drawn = self.draws.block();
+            self.left = self.drawn.len();
         }
         self.left -= 1;
         self.drawn.get(self.left).copied().unwrap_or_default()

@@ -17,11 +17,12 @@ fn sum(nonces: impl Iterator<Item = u8>) -> u8 {
 proptest! {
     /// For packets in any order, with gaps of any size, the sum is that of the highest ones.
     #[test]
-    fn a_receiver_sums_the_highest_of_what_came(
+    fn receiver_sums_nonces_of_the_highest_arrivals(
         steps in prop::collection::vec((0u64..40, any::<u8>(), prop::option::weighted(0.1, 0u64..60)), 1..200),
         jump in 0u64..1 << 50,
     ) {
-        let (mut received, mut model) = (ReceivedNonces::default(), BTreeMap::new());
+        let mut received = ReceivedNonces::default();
+        let mut model = BTreeMap::new();
         let mut floor = 0;
         for (at, (number, nonce, forget)) in steps.into_iter().enumerate() {
             let number = number + at as u64 / 4 + if at > 100 { jump } else { 0 };
@@ -48,7 +49,7 @@ proptest! {
 
     /// Remembered ranges are checked correctly; others give `Forgotten`.
     #[test]
-    fn a_sender_knows_the_sum_of_any_ranges_that_it_remembers(
+    fn sender_sums_nonces_of_any_remembered_ranges(
         nonces in prop::collection::vec(prop::option::weighted(0.95, any::<u8>()), 1..300),
         cuts in prop::collection::btree_set(0u64..300, 2..12), wrong in 1u8.., kept in 0u64..300,
     ) {
@@ -74,7 +75,7 @@ proptest! {
 
 /// The numbers jump, or no outcome ever becomes known.
 #[test]
-fn memory_follows_what_came_and_is_bounded() {
+fn memory_follows_arrivals_and_is_bounded() {
     let mut received = ReceivedNonces::default();
     for number in [0, 1 << 40, 1 << 60] {
         received.insert(number, 1);
@@ -102,7 +103,7 @@ fn memory_follows_what_came_and_is_bounded() {
 
 /// A sender of ACK-only packets gets no reports, and keeps few nonces.
 #[test]
-fn of_packets_that_ask_for_nothing_few_are_remembered() {
+fn few_ack_only_packets_are_remembered() {
     let mut sent = SentNonces::new(&[1; 32]);
     for number in 0..1_000_000 {
         sent.on_sealed(number, 1);
@@ -142,7 +143,7 @@ fn an_idle_connection_keeps_little() {
 
 /// A packet that arrives after its outcome was settled is not reported: its nonce may have been dropped.
 #[test]
-fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_outcome() {
+fn report_omits_packets_below_the_least_unacked() {
     let now = Time::from_secs_f64(1.0);
     let mut receiver = PacketReceiver::<ReceivedNonces>::new(&RECEIVER, None, None);
     for (number, least_unacked, nonce) in
@@ -202,7 +203,8 @@ fn a_guess_is_seldom_right() {
     let (_, mut oracle) = keys(&known, &known);
     let mut nonces = SentNonces::new(&[7; 32]);
     const PACKETS: u64 = 100_000;
-    let (mut blind, mut knowing) = (0, 0);
+    let mut blind = 0;
+    let mut knowing = 0;
     for number in 0..PACKETS {
         let acked = number.checked_sub(1);
         let seal = |sealer: &mut Sealer, bits| {
@@ -215,7 +217,8 @@ fn a_guess_is_seldom_right() {
         blind += u64::from(nonce == 0);
         knowing += u64::from(nonce == seal(&mut oracle.sealer, 0));
     }
-    let (blind, knowing) = (PACKETS as f64 / blind as f64, PACKETS as f64 / knowing as f64);
+    let blind = PACKETS as f64 / blind as f64;
+    let knowing = PACKETS as f64 / knowing as f64;
     assert!((230.0..290.0).contains(&blind), "one in {blind}");
     assert!((25.0..33.0).contains(&knowing), "one in {knowing}");
 }

@@ -16,7 +16,8 @@ const PATHS: [(&str, u64, u64, [f64; 6]); 3] = [
 
 /// Round trips that a transfer of twelve BDPs takes beyond the transmission and propagation of its bytes.
 fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSource>) -> f64 {
-    let (rate, delay) = (Rate::from_bps(rate), Duration::from_millis(ms));
+    let rate = Rate::from_bps(rate);
+    let delay = Duration::from_millis(ms);
     let rtt = 2.0 * delay.as_secs_f64();
     let product = rate.as_bps() as f64 / 8.0 * rtt;
     let net = Net { rate, delay, queue: product as u64 + 3000, ..Net::good() };
@@ -40,7 +41,7 @@ fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSourc
 /// The startup costs in `docs/rrtp.md`. A server has no hints, or hints of the peer, of a stored measurement or of the
 /// user. A client has the latter two.
 #[test]
-fn an_opening_costs_what_the_documentation_says() {
+fn handshake_has_the_documented_cost() {
     use HintSource::{Peer, Stored, User};
     for (name, rate, ms, most) in PATHS {
         let lost = |from, source| lost_round_trips(from, (rate, ms), source);

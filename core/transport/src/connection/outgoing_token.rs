@@ -51,7 +51,8 @@ mod tests {
     /// The packet with the last token is lost after the client's address has changed. Only the new token is of use.
     #[test]
     fn a_lost_token_does_not_displace_a_newer_one() {
-        let (old, new) = (Token([1; 36]), Token([2; 36]));
+        let old = Token([1; 36]);
+        let new = Token([2; 36]);
         let mut token = OutgoingToken::new(old, true);
         assert!(!token.must_leave() && !token.has_arrived());
         token.hurry();

@@ -54,7 +54,8 @@ impl Connection {
 
     fn transmit_data(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         self.payload.messages.expire(now);
-        let (mut used, mut segment) = (0, 0);
+        let mut used = 0;
+        let mut segment = 0;
         let full = self.path.datagram();
         let full = full - self.left_for_repair(full);
         for _ in 0..segments.max(1) {
@@ -78,7 +79,8 @@ impl Connection {
         if used == 0 {
             return None;
         }
-        (self.timeouts.sent, self.timeouts.keeps_memory) = (now, true);
+        self.timeouts.sent = now;
+        self.timeouts.keeps_memory = true;
         // `one` counts one of the datagrams.
         self.traffic.datagrams_sent += used.div_ceil(segment) as u64 - 1;
         Some(Transmit { segment, ..self.one(self.path.address.remote(), used, true) })
@@ -120,7 +122,8 @@ impl Connection {
         if data {
             self.fill(now, &mut writer, &mut frames, before > 0);
         }
-        let (asks, length) = (writer.len() > reported_end, writer.len());
+        let asks = writer.len() > reported_end;
+        let length = writer.len();
         if !asks && !reported {
             // The waiting data fit into no packet.
             self.path.sender.nothing_to_send();
@@ -310,8 +313,8 @@ impl Connection {
         }
         if sealed.is_ok() {
             self.nonces.on_sealed(number, receipt_nonce(datagram));
-            let (next, least_unacked) =
-                (self.path.sender.next_number(), self.path.sender.least_unacked());
+            let next = self.path.sender.next_number();
+            let least_unacked = self.path.sender.least_unacked();
             self.nonces.forget(self.path.sender.smallest_tracked(), next, least_unacked);
         }
         sealed.is_ok()

@@ -140,7 +140,8 @@ pub(crate) fn keys(
     server: &ConnectionConfig,
 ) -> (Established, Established) {
     let hello = |id, c| Hello { connection: ConnectionId(id), params: params(c) };
-    let (nonce, at) = ([7; 16], Time::from_secs_f64(50.0));
+    let nonce = [7; 16];
+    let at = Time::from_secs_f64(50.0);
     let address: SocketAddr = "192.0.2.1:5000".parse().unwrap();
     let cookie = CookieSecrets::new(&[7; 32]).create(at, address, &nonce, VERSION);
     let key = |n| StaticKey::new([n; 32]).unwrap();
@@ -185,8 +186,8 @@ impl Pair {
         Pair::of(config, config, net, seed)
     }
     pub fn of(ours: &ConnectionConfig, theirs: &ConnectionConfig, net: Net, seed: u64) -> Pair {
-        let (client_at, server_at) =
-            ("192.0.2.1:5000".parse().unwrap(), "198.51.100.2:443".parse().unwrap());
+        let client_at = "192.0.2.1:5000".parse().unwrap();
+        let server_at = "198.51.100.2:443".parse().unwrap();
         let (c, s) = keys(ours, theirs);
         let now = Time::from_secs_f64(50.0);
         let rtt = Some(net.delay + net.delay);
@@ -229,7 +230,8 @@ impl Pair {
     fn flush(&mut self, side: Side) {
         let mut buffer = vec![0; 64 * 1024];
         for _ in 0..10_000 {
-            let (now, segments) = (self.now, self.segments);
+            let now = self.now;
+            let segments = self.segments;
             let Some(t) = self.end(side).transmit(now, &mut buffer, segments) else { return };
             assert!(t.size > 0 && t.segment <= t.size);
             let count = t.size.div_ceil(t.segment);
@@ -268,8 +270,8 @@ impl Pair {
             return;
         }
         if self.random.chance(net.damaged) {
-            let (place, bit) =
-                (self.random.bits() as usize % flying.bytes.len(), self.random.bits() % 8);
+            let place = self.random.bits() as usize % flying.bytes.len();
+            let bit = self.random.bits() % 8;
             flying.bytes[place] ^= 1 << bit;
             if self.random.chance(0.3) {
                 flying.bytes.truncate(place);
@@ -363,10 +365,13 @@ impl Pair {
     /// read them all, unchanged; `None` after `seconds`.
     pub fn transfer(&mut self, from: Side, bytes: u64, seconds: f64) -> Option<Duration> {
         let other = if from == Side::Client { Side::Server } else { Side::Client };
-        let (start, until) = (self.now, self.now + Duration::from_secs_f64(seconds));
+        let start = self.now;
+        let until = self.now + Duration::from_secs_f64(seconds);
         let id = self.end(from).open(true).unwrap();
         let byte = |at: u64| (at ^ (at >> 8) ^ (at >> 16)).wrapping_mul(31) as u8;
-        let (mut written, mut read, mut ended) = (0u64, 0u64, false);
+        let mut written = 0u64;
+        let mut read = 0u64;
+        let mut ended = false;
         let mut buffer = vec![0; 1 << 16];
         self.run(until, |pair| {
             while written < bytes {

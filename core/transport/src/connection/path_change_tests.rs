@@ -24,8 +24,10 @@ impl Download {
     }
 
     fn run(&mut self, until: Time, mut stop: impl FnMut(&mut Pair) -> bool) -> bool {
-        let (id, mut buffer) = (self.id, vec![0; 1 << 16]);
-        let (came, srtt) = (&mut self.came, &mut self.srtt);
+        let id = self.id;
+        let mut buffer = vec![0; 1 << 16];
+        let came = &mut self.came;
+        let srtt = &mut self.srtt;
         self.pair.run(until, |pair| {
             while pair.server.write(id, &[7; 4096]).unwrap() > 0 {}
             while pair.client.accept().is_some() {}
@@ -66,7 +68,7 @@ fn watched(connection: &Connection) -> BTreeMap<&'static str, f64> {
 const ELSEWHERE: &str = "203.0.113.9:5000";
 
 #[test]
-fn another_address_gets_an_initial_window_and_another_port_goes_on() {
+fn new_address_gets_initial_window_new_port_continues() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr", "rrtp+tfrc", "rrtp+tfwc", "tear-reliable"] {
         for (to, is_new) in [(ELSEWHERE, true), ("192.0.2.1:6000", false)] {
             let mut d = Download::new(protocol, Net { queue: 50_000, ..Net::good() });
@@ -80,7 +82,8 @@ fn another_address_gets_an_initial_window_and_another_port_goes_on() {
                 ..Net::good()
             };
             d.moves(to);
-            let (at, sent) = (d.pair.now, d.pair.server.stats().counters.sent);
+            let at = d.pair.now;
+            let sent = d.pair.server.stats().counters.sent;
             let until = at + Duration::from_millis(150);
             d.run(until, |_| false);
             let after = d.pair.server.stats();
@@ -123,7 +126,7 @@ fn measurements_of_connection_that_moved_are_not_learned() {
 
 /// Data lost with the old path are retransmitted, and their loss is no congestion on the new path.
 #[test]
-fn what_is_lost_with_the_old_path_is_no_congestion_on_the_new_one() {
+fn losses_on_the_old_path_are_no_congestion() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+reno", "rrtp+bbr", "rrtp+tfwc", "rrtp+tfrc"] {
         let net = Net { queue: 1_000_000, ..Net::good() };
         let mut d = Download::new(protocol, net);
@@ -143,7 +146,7 @@ fn what_is_lost_with_the_old_path_is_no_congestion_on_the_new_one() {
 
 /// The last packets before the change, lost with the old path, are retransmitted although no other data wait.
 #[test]
-fn what_is_lost_with_the_old_path_leaves_again_without_news() {
+fn losses_on_the_old_path_are_retransmitted_without_reports() {
     // Without MTU probes, whose arrival would reveal the losses.
     let small = ConnectionConfig { max_datagram: 1200, ..config("rrtp+cubic") };
     let mut pair = Pair::new(&small, Net::good(), 1);
@@ -172,7 +175,7 @@ fn what_is_lost_with_the_old_path_leaves_again_without_news() {
 }
 
 #[test]
-fn reports_from_the_old_path_tell_no_round_trip_of_the_new_one() {
+fn reports_of_the_old_path_give_no_rtt() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
         let slow = Net { delay: Duration::from_millis(200), ..Net::good() };
         let mut d = Download::new(protocol, slow);
@@ -214,13 +217,14 @@ fn the_receiver_half_begins_anew_at_the_end_that_moved() {
 
 /// A peer that announces path changes all the time does not get an initial window for each.
 #[test]
-fn a_path_that_changes_all_the_time_is_no_new_one_each_time() {
+fn constantly_changing_path_is_not_reset_each_time() {
     let mut d = Download::new("rrtp+cubic", Net::good());
     d.run_for(2.0);
     let mut begun = 0;
     for times in 1..=500 {
         let before = d.pair.server.path.sender.packets_in_flight();
-        let (now, next) = (d.pair.now, d.pair.server.receiver.next_number());
+        let now = d.pair.now;
+        let next = d.pair.server.receiver.next_number();
         d.pair.server.on_new_path(now, times, next);
         begun += u32::from(before > 0 && d.pair.server.path.sender.packets_in_flight() == 0);
         d.run_for(0.01);

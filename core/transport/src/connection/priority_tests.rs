@@ -14,8 +14,11 @@ fn a_terminal_does_not_wait_for_the_upload_beside_it() {
         let uploads: Vec<u64> = (0..uploads).map(|_| pair.client.open(true).unwrap()).collect();
         let terminal = pair.client.open(true).unwrap();
         pair.client.set_priority(terminal, priority).unwrap();
-        let (mut typed, mut read, mut longest) = (0, 0, Duration::ZERO);
-        let (mut next, mut buffer) = (pair.now + Duration::from_secs(5), [0; 4096]);
+        let mut typed = 0;
+        let mut read = 0;
+        let mut longest = Duration::ZERO;
+        let mut next = pair.now + Duration::from_secs(5);
+        let mut buffer = [0; 4096];
         let mut at = Time::ZERO;
         let until = pair.now + Duration::from_secs(25);
         pair.run(until, |pair| {
@@ -24,7 +27,8 @@ fn a_terminal_does_not_wait_for_the_upload_beside_it() {
             }
             if pair.now >= next && typed == read {
                 typed += pair.client.write(terminal, b"x").unwrap();
-                (at, next) = (pair.now, pair.now + Duration::from_millis(300));
+                at = pair.now;
+                next = pair.now + Duration::from_millis(300);
             }
             while pair.server.accept().is_some() {}
             while let Ok(Read::Bytes(n)) = pair.server.read(terminal, &mut buffer) {
@@ -39,7 +43,8 @@ fn a_terminal_does_not_wait_for_the_upload_beside_it() {
         assert!(read > 30, "{read} of {typed} bytes typed");
         longest
     };
-    let (first, equal) = (longest(1, 12), longest(0, 12));
+    let first = longest(1, 12);
+    let equal = longest(0, 12);
     // Without a priority, twelve packets of 12 ms each leave before it.
     assert!(first + Duration::from_millis(100) < equal, "{first:?} with, {equal:?} without");
 }

@@ -48,7 +48,8 @@ impl Connection {
     /// Opens a short packet for this connection in place, and handles it. Returns whether it was authentic; otherwise
     /// it only counts as refused.
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
-        let (size, nonce) = (datagram.len(), receipt_nonce(datagram));
+        let size = datagram.len();
+        let nonce = receipt_nonce(datagram);
         let highest = self.opener.highest();
         let opened = match self.opener.open(datagram) {
             Ok(opened) => opened,
@@ -62,7 +63,8 @@ impl Connection {
         if !self.is_open() {
             self.life.on_late_packet();
         } else {
-            (self.timeouts.received, self.timeouts.keeps_memory) = (now, true);
+            self.timeouts.received = now;
+            self.timeouts.keeps_memory = true;
             self.path.on_peer_alive(now, &mut self.payload);
             self.path.address.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
         }
@@ -70,8 +72,10 @@ impl Connection {
             self.fault(now, 1, "a payload without a prelude");
             return true;
         };
-        let (mut ack_eliciting, mut uncounted) = (false, 0);
-        let (mut said, mut repair) = (PeerAnnouncements::default(), None);
+        let mut ack_eliciting = false;
+        let mut uncounted = 0;
+        let mut said = PeerAnnouncements::default();
+        let mut repair = None;
         let was_rebuilt =
             self.repairs.as_ref().is_some_and(|r| r.incoming.was_rebuilt(opened.number));
         let bytes = frames.bytes();
@@ -81,7 +85,8 @@ impl Connection {
             }
             match frame {
                 Ok(Frame::Extension { kind: REPAIR, body }) if self.is_open() => {
-                    (ack_eliciting, repair) = (true, Some(body));
+                    ack_eliciting = true;
+                    repair = Some(body);
                 }
                 // Its message was already delivered; streams detect duplicates themselves.
                 Ok(Frame::Datagram(_)) if was_rebuilt => ack_eliciting = true,

@@ -102,7 +102,8 @@ fn transfers(
     bytes: u64,
     count: usize,
 ) -> String {
-    let (mut took, mut sent) = (Vec::new(), 0.0);
+    let mut took = Vec::new();
+    let mut sent = 0.0;
     for seed in 1..=seeds {
         let mut pair = pair(protocol, is_repaired, losses(), seed);
         took.extend(one_after_another(&mut pair, bytes, count));
@@ -166,7 +167,8 @@ fn missed(
     deadline: Duration,
 ) -> String {
     let count = (30.0 / frames.gap.as_secs_f64()) as usize;
-    let (mut whole, mut sent) = (0, 0.0);
+    let mut whole = 0;
+    let mut sent = 0.0;
     for seed in 1..=SEEDS {
         let mut pair = pair(protocol, is_repaired, losses(), seed);
         let start = pair.now;
@@ -230,7 +232,7 @@ fn deadlines_that_messages_miss() {
 /// constant rate's, between sets of a few seeds. With single losses it was 0.88 to 1.15 times in any eight of forty
 /// seeds. When application-limited rounds counted, it exceeded 1.5 times in half of the sets.
 #[test]
-fn transfers_one_after_another_over_a_link_that_loses_stay_fast() {
+fn successive_transfers_over_a_lossy_link_stay_fast() {
     let ninth = |protocol| {
         let connection = |seed| pair(protocol, false, Losses::new(0.2, Duration::ZERO), seed);
         let mut took: Vec<f64> = (1..=8)

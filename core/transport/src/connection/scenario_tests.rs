@@ -23,7 +23,7 @@ fn bytes_arrive_as_they_were_whatever_the_network_does() {
 }
 
 #[test]
-fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
+fn clean_link_is_filled_with_large_packets() {
     let net = Net { queue: 1_000_000, ..Net::good() };
     let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
     let bytes = 10_000_000u64;
@@ -120,11 +120,12 @@ fn the_loss_that_is_remembered_is_the_paths() {
 
 /// Drops by a full queue are no loss of the path itself.
 #[test]
-fn what_an_overflowing_queue_drops_is_not_remembered_as_the_paths_loss() {
+fn queue_drops_are_not_stored_as_the_paths_loss() {
     for protocol in ["rrtp+cubic", "rrtp+reno"] {
         let mut pair = Pair::new(&config(protocol), Net::good(), 1);
         pair.transfer(Side::Client, 10_000_000, 120.0).unwrap();
-        let (lost, loss) = (pair.client.stats().counters.lost, pair.client.learned().loss);
+        let lost = pair.client.stats().counters.lost;
+        let loss = pair.client.learned().loss;
         assert!(lost > 20 && loss.is_none_or(|l| l < 0.0005), "{protocol}: {lost} lost: {loss:?}");
     }
 }
@@ -155,7 +156,8 @@ fn a_close_tells_everything_that_came_until_then() {
         pair.run_for(0.15 + f64::from(step) * 0.000_13);
         let now = pair.now;
         pair.client.close(now, 256, "");
-        let (mut came, mut piece) = (0, [0; 4096]);
+        let mut came = 0;
+        let mut piece = [0; 4096];
         while let Ok(Read::Bytes(count)) = pair.client.read(id, &mut piece) {
             came += count as u64;
         }
@@ -167,7 +169,7 @@ fn a_close_tells_everything_that_came_until_then() {
 }
 
 #[test]
-fn a_lost_close_is_said_again_while_the_peer_goes_on_sending() {
+fn lost_close_is_repeated_while_the_peer_sends() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.run_for(1.0);
     let id = pair.server.open(true).unwrap();
@@ -184,7 +186,7 @@ fn a_lost_close_is_said_again_while_the_peer_goes_on_sending() {
 }
 
 #[test]
-fn forged_replayed_and_tampered_packets_change_nothing() {
+fn forged_replayed_and_tampered_packets_change_no_state() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.keep = Some(Vec::new());
     pair.transfer(Side::Client, 50_000, 5.0).unwrap();
@@ -225,7 +227,7 @@ fn the_connection_follows_the_client_to_a_new_address() {
 }
 
 #[test]
-fn an_address_that_does_not_answer_is_not_followed_nor_flooded() {
+fn unvalidated_address_is_neither_followed_nor_flooded() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.run_for(1.0);
     let here = pair.client_at;
@@ -288,7 +290,7 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
 /// Senders of MPEG transport streams use 7 × 188 bytes. An idle connection without large packets so far must find that
 /// the path carries them. This includes paths of unknown or low rate.
 #[test]
-fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
+fn fitting_message_is_refused_for_one_rtt_only() {
     for (told, mtu) in [(None, 1500), (Some(200_000), 1500), (None, 1400)] {
         let net = Net { mtu, ..Net::good() };
         let hints = PathHints { rate: told.map(Rate::from_bps), ..PathHints::default() };
@@ -329,7 +331,7 @@ fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
 }
 
 #[test]
-fn datagrams_are_as_large_as_the_path_and_its_rate_permit() {
+fn datagram_size_follows_the_path_and_its_rate() {
     let sizes = |net: Net, hints: PathHints| {
         let config = super::ConnectionConfig { hints, ..config("rrtp+bbr") };
         let mut pair = Pair::new(&config, net, 1);
@@ -349,7 +351,7 @@ fn datagrams_are_as_large_as_the_path_and_its_rate_permit() {
 }
 
 #[test]
-fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
+fn mtu_black_hole_is_detected_without_closing() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
     assert_eq!(pair.client.stats().datagram, 1472);
@@ -380,7 +382,7 @@ fn a_black_hole_is_found_although_small_packets_pass() {
 
 /// Packets of 1200 bytes passed at first. The sending end closes the connection within seconds, with the reason.
 #[test]
-fn a_path_that_becomes_too_small_ends_the_connection_with_its_reason() {
+fn path_mtu_that_becomes_too_small_closes_with_reason() {
     for from in [Side::Client, Side::Server] {
         for (mtu, protocol) in [(1199, "rrtp"), (600, "rrtp+cubic"), (250, "rrtp+bbr")] {
             let mut pair = Pair::new(&config(protocol), Net::good(), 1);
@@ -414,7 +416,7 @@ fn losses_are_no_small_path() {
 /// The sending end closes the connection within seconds, and its CLOSE reaches the other end. At 50% loss, or after an
 /// outage of two seconds, the connection continues.
 #[test]
-fn a_path_for_small_packets_only_ends_the_connection_with_its_reason() {
+fn path_with_too_small_mtu_closes_with_its_reason() {
     for (from, other) in [(Side::Client, Side::Server), (Side::Server, Side::Client)] {
         for mtu in [1199, 600, 250] {
             let mut pair = Pair::new(&config("rrtp"), Net { mtu, ..Net::good() }, 1);
@@ -439,7 +441,7 @@ fn a_path_for_small_packets_only_ends_the_connection_with_its_reason() {
 }
 
 #[test]
-fn a_path_that_carries_more_than_before_is_used_so_within_ten_minutes() {
+fn larger_path_mtu_is_found_within_ten_minutes() {
     let patient = super::ConnectionConfig { idle_timeout: Duration::ZERO, ..config("rrtp+cubic") };
     let mut pair = Pair::new(&patient, Net { mtu: 1300, ..Net::good() }, 1);
     pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
@@ -455,7 +457,7 @@ fn a_path_that_carries_more_than_before_is_used_so_within_ten_minutes() {
 }
 
 #[test]
-fn a_slow_link_sees_single_packets_and_a_fast_one_is_served_in_batches() {
+fn slow_link_gets_single_packets_fast_link_batches() {
     let batch = |bps: u64| {
         let hints = PathHints { rate: Some(Rate::from_bps(bps)), rtt: None, loss: None };
         let config = super::ConnectionConfig { hints, ..config("rrtp+bbr") };
@@ -510,7 +512,7 @@ fn a_reset_with_the_right_token_ends_it() {
 }
 
 #[test]
-fn streams_tell_what_happened() {
+fn streams_report_their_events() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.transfer(Side::Client, 1000, 5.0).unwrap();
     pair.run_for(1.0);

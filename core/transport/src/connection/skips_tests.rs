@@ -58,7 +58,8 @@ fn a_clean_path_has_no_losses_under_any_controller() {
         for bytes in [200_000, 1_000_000] {
             let until = pair.now + Duration::from_secs(120);
             let id = pair.client.open(true).unwrap();
-            let (mut left, mut buffer) = (bytes, vec![0; 1 << 16]);
+            let mut left = bytes;
+            let mut buffer = vec![0; 1 << 16];
             let done = pair.run(until, |p| {
                 while left > 0 {
                     match p.client.write(id, &vec![1; left.min(4096)]).unwrap() {
@@ -119,7 +120,7 @@ fn reordering_within_the_margin_is_no_loss_under_any_controller() {
 
 /// The MTU search loses probes on purpose, which the receiver side does not count as losses.
 #[test]
-fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
+fn lost_probes_are_no_losses_to_the_receiver_side() {
     for protocol in ["rrtp+tfrc", "tear-reliable"] {
         let net = Net { mtu: 1300, ..clean(0.0) };
         let mut pair = Pair::new(&config(protocol), net, 1);
@@ -146,7 +147,7 @@ fn probes_that_get_lost_are_no_holes() {
 
 /// ACK-only packets do not count for the other end's controller: the loss of one is no congestion signal for its data.
 #[test]
-fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
+fn lost_report_is_no_loss_to_the_receiver() {
     let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
     let spy = Spy::default();
     let tracker = LossTracker::new(Box::new(spy.clone()));
@@ -211,7 +212,7 @@ fn a_receiver_half_and_a_rule_see_no_holes() {
 }
 
 #[test]
-fn a_receiver_half_sees_no_holes_that_last_where_packets_change_places() {
+fn skipped_numbers_leave_no_lasting_holes_under_reordering() {
     for seed in 0..20 {
         let mut numbers = told(reordering(), seed).numbers;
         assert!(!numbers.is_sorted());
@@ -248,10 +249,12 @@ fn the_cost_in_bytes_is_below_a_thousandth() {
             pair.client.path.sender.skip_often(mean);
         }
         pair.transfer(Side::Client, 30_000_000, 60.0).unwrap();
-        let (c, s) = (pair.client.stats(), pair.server.stats());
+        let c = pair.client.stats();
+        let s = pair.server.stats();
         (c.bytes_sent + s.bytes_sent) as f64
     };
-    let (with, without) = (bytes(None), bytes(Some(1e12)));
+    let with = bytes(None);
+    let without = bytes(Some(1e12));
     println!("{with} bytes, {without} without");
     assert!(with / without < 1.001, "{with} and {without}");
 }

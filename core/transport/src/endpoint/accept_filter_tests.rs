@@ -24,7 +24,7 @@ fn knocks(filter: ClientFilter) -> StubNetwork<StubConnection> {
 }
 
 #[test]
-fn who_is_refused_learns_why_and_takes_no_place() {
+fn refused_client_gets_the_reason_and_no_place() {
     let mut net = knocks(ClientFilter::new(|client: &IncomingClient<'_>| {
         assert_eq!((client.key, client.is_listed), (key(1).public(), false));
         assert_eq!(client.remote, CLIENT.parse().unwrap());
@@ -43,7 +43,7 @@ fn who_is_refused_learns_why_and_takes_no_place() {
 /// Its handshake keeps a handshake's slot for its lifetime, but no connection's place. Its packets get no reply, not
 /// even RESET.
 #[test]
-fn who_is_ignored_gets_no_answer_to_its_finish() {
+fn ignored_client_gets_no_answer_to_finish() {
     for panics in [false, true] {
         let mut net = knocks(ClientFilter::new(move |_: &IncomingClient<'_>| {
             assert!(!panics, "the filter's own fault");

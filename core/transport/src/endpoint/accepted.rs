@@ -55,7 +55,8 @@ impl<C: ManagedConnection> Connections<C> {
             let why = "the protocol that this client sends with is unknown here";
             return ClientVerdict::Refuse(UNKNOWN_PROTOCOL, why.into());
         }
-        let (spoken, offered) = (&self.config.connection.applications, &params.applications);
+        let spoken = &self.config.connection.applications;
+        let offered = &params.applications;
         let Ok(application) = spoken.agree(offered) else {
             return ClientVerdict::Refuse(NO_COMMON_PROTOCOL, refusal(offered, spoken).into());
         };
@@ -94,7 +95,8 @@ impl<C: ManagedConnection> Connections<C> {
                 return self.rearm(slot);
             }
         };
-        let (remote, rtt) = (accepting.from, accepting.sample(now));
+        let remote = accepting.from;
+        let rtt = accepting.sample(now);
         self.gate.leave(accepting.proof);
         let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
         let own = &self.config.connection;

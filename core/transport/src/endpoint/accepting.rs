@@ -185,7 +185,8 @@ impl Accepting {
     pub(super) fn ignore(&mut self, now: Time) {
         self.stage = AcceptStage::Ignored;
         self.until = now + REFUSED_LIFE;
-        (self.overtaken, self.is_wanted) = (Overtaken::default(), false);
+        self.overtaken = Overtaken::default();
+        self.is_wanted = false;
     }
 
     /// Handles a further packet of a refused client. Returns whether CLOSE is to be sent again.

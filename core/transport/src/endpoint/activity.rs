@@ -33,10 +33,12 @@ impl Activity {
         if age >= PAUSE {
             // After two pauses without an update, no data moved lately.
             self.before = if age >= PAUSE.saturating_mul(2) { self.total } else { self.marked };
-            (self.marked, self.since) = (self.total, now);
+            self.marked = self.total;
+            self.since = now;
         }
         if total > self.total {
-            (self.total, self.last) = (total, now);
+            self.total = total;
+            self.last = now;
         }
     }
     /// Bytes of the last one to two pauses, and in all.
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moved_lately_is_forgotten_after_two_pauses() {
+    fn recent_activity_is_forgotten_after_two_pauses() {
         let at = |s: u64| Time::ZERO + Duration::from_secs(s);
         let mut activity = Activity::new(at(0));
         assert!(!activity.moves(at(0), MIN_MOVING));

@@ -196,7 +196,8 @@ impl<C: ManagedConnection> Connections<C> {
             let ConnectionState::Live(live) = content else { return None };
             let client = live.client?;
             let is_meant = within.is_none_or(|network| client.source.widest() == network);
-            let (moved, since) = (live.activity.bytes(now), live.since);
+            let moved = live.activity.bytes(now);
+            let since = live.since;
             let is_new = now.since(since) < NEW;
             let may = is_meant && may_give_way(now, content, bytes);
             may.then_some(Holder { client, moved, is_new, since, place })

@@ -47,14 +47,15 @@ fn answered(
 /// Every packet of a handshake, also repeated, gets at most three times its bytes. A SYN, which may have a forged
 /// address, gets fewer bytes than it has. So does any packet that is not authentic.
 #[test]
-fn no_packet_before_the_handshake_is_over_is_answered_by_three_times_its_bytes() {
+fn no_handshake_packet_is_amplified_threefold() {
     assert!(longest_answer_to_start(64) > 2 * packet::START_BYTES);
     assert!(longest_answer_to_start(128) < 2 * packet::START_BYTES, "it is told later");
 }
 
 fn longest_answer_to_start(label: usize) -> usize {
     let mut endpoint = server(label);
-    let (from, victim) = (place(1), place(2));
+    let from = place(1);
+    let victim = place(2);
     let mut now = Time::from_secs_f64(50.0);
     let mut ask = |endpoint: &mut Endpoint, from: SocketAddr, bytes: &[u8], most: f64| {
         let mut first = Vec::new();
@@ -113,7 +114,8 @@ fn longest_answer_to_start(label: usize) -> usize {
 fn a_refusal_is_not_repeated_to_every_packet() {
     let only = [*key(7).public()].into();
     let mut endpoint = Connections::new(config(2, Clients::Listed(only)), random(3));
-    let (now, from) = (Time::from_secs_f64(50.0), SERVER.parse().unwrap());
+    let now = Time::from_secs_f64(50.0);
+    let from = SERVER.parse().unwrap();
     let mut client = super::hostile_tests::start_of(&mut endpoint, now, from, 1);
     endpoint.receive(now, from, 0, &mut client.start().to_vec());
     let echo = drain(&mut endpoint, now).pop().unwrap().1;

@@ -24,7 +24,7 @@ fn meet(offered: &[&str], spoken: &[&str]) -> (StubNetwork<Connection>, Handle) 
 }
 
 #[test]
-fn both_ends_know_what_the_server_chose() {
+fn both_ends_know_the_servers_choice() {
     let cases: [(&[&str], &[&str], Option<&str>); 4] = [
         (&["chat"], &["chat"], Some("chat")),
         (&["chat/1", "chat/2"], &["chat/3", "chat/2", "chat/1"], Some("chat/2")),
@@ -45,7 +45,7 @@ fn both_ends_know_what_the_server_chose() {
 }
 
 #[test]
-fn ends_with_nothing_in_common_have_no_connection_and_the_client_learns_both_lists() {
+fn no_common_application_protocol_gives_client_both_lists() {
     let cases: [(&[&str], &[&str], &str); 3] = [
         (&["chat", "talk"], &["files"], "the client offers: chat, talk; the server speaks: files"),
         (&["chat"], &[], "the client offers: chat; the server speaks: none"),
@@ -63,7 +63,7 @@ fn ends_with_nothing_in_common_have_no_connection_and_the_client_learns_both_lis
 
 /// With long lists on both sides the refusal is truncated.
 #[test]
-fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
+fn refusal_is_at_most_three_times_its_request() {
     let spoken = ["s".repeat(64), "t".repeat(62)];
     let spoken: Vec<&str> = spoken.iter().map(String::as_str).collect();
     let long = "o".repeat(64);
@@ -89,7 +89,7 @@ fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
 /// Without the client's keys neither list can be read. The client sends its list only to a server with the expected
 /// key. The server's list is not in START-ECHO, which a scanner can read.
 #[test]
-fn a_scan_does_not_learn_what_a_server_speaks() {
+fn scan_does_not_reveal_application_protocols() {
     let answer = |spoken: &[&str]| {
         let (net, _) = meet(spoken, spoken);
         let echo = net

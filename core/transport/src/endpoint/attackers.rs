@@ -44,7 +44,8 @@ impl Attackers {
         from: SocketAddr,
         bytes: &[u8],
     ) -> Vec<Vec<u8>> {
-        let (now, server) = (net.now, SERVER.parse().unwrap());
+        let now = net.now;
+        let server = SERVER.parse().unwrap();
         net.at(SERVER).receive(now, from, 0, &mut bytes.to_vec());
         let mut buffer = [0; 2000];
         while let Some(t) = net.at(SERVER).transmit(now, &mut buffer, 1) {
@@ -75,7 +76,8 @@ impl Attackers {
         let Ok(ParsedPacket::SynEcho { cookie, .. }) = ParsedPacket::read(&echo) else {
             panic!("no echo")
         };
-        let (suite, seed) = (Suite::Aes256Gcm, [self.made as u8; 32]);
+        let suite = Suite::Aes256Gcm;
+        let seed = [self.made as u8; 32];
         let client = ClientHandshake::new(suite, nonce, &cookie, &key(key_seed), seed).unwrap();
         let answers = self.say(net, from, client.start());
         (client, answers)

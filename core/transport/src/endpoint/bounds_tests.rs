@@ -29,7 +29,7 @@ fn strangers_and_connections_take_turns() {
 
 /// Handshakes during ten minutes leave as many entries as those of 40 s.
 #[test]
-fn what_is_remembered_of_handshakes_is_bounded() {
+fn remembered_handshakes_are_bounded() {
     let mut endpoint = server(16);
     let mut most = 0;
     for n in 0..600u32 {
@@ -98,7 +98,7 @@ fn crowd(count: usize) -> (Test, Handle, StubNetwork<StubConnection>) {
 /// The cost of a packet does not depend on the number of idle connections: none of them is queried,
 /// and no alarm is set or taken.
 #[test]
-fn idle_connections_cost_nothing() {
+fn idle_connections_send_and_wake_rarely() {
     let count = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
     let (mut endpoint, handle, net) = crowd(count);
     let looks = |endpoint: &mut Test| -> u64 {

@@ -40,8 +40,10 @@ impl<C: ManagedConnection> Connections<C> {
         }
         let (nonce, _) = of_attempt(self.draw());
         let until = now + connect.patience;
-        let (token, seed) = (self.tokens.take(now, connect.remote), self.draw());
-        let (reset_key, key) = (&self.reset_key, &self.config.key);
+        let token = self.tokens.take(now, connect.remote);
+        let seed = self.draw();
+        let reset_key = &self.reset_key;
+        let key = &self.config.key;
         let slot = self.table.add(&mut *self.entropy, |id| {
             let reset_token = reset_key.token(id, connect.remote);
             let mut connecting = Connecting::new(now, connect, id, reset_token, nonce);
@@ -141,7 +143,8 @@ impl<C: ManagedConnection> Connections<C> {
         live.activity.on_total(now, total);
         let (moved_lately, moved) = live.activity.bytes(now);
         let is_moving = live.activity.moves(now, MIN_MOVING);
-        let (age, idle) = (now.since(live.since), now.since(live.activity.last()));
+        let age = now.since(live.since);
+        let idle = now.since(live.activity.last());
         Some(Facts { client: live.client?, age, idle, moved, moved_lately, is_moving })
     }
 

@@ -111,7 +111,8 @@ impl Connecting {
         key: &StaticKey,
         seed: [u8; 32],
     ) {
-        let (suite, nonce) = (self.connect.suite, self.tries.nonce());
+        let suite = self.connect.suite;
+        let nonce = self.tries.nonce();
         if let (Some(data), ServerKey::Is(server)) =
             (&self.connect.early_data, self.connect.server_key)
             && let Some((token, age)) = token

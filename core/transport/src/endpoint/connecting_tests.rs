@@ -15,7 +15,7 @@ fn right() -> ServerKey {
 }
 
 #[test]
-fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
+fn both_ends_learn_peers_key_and_rtt() {
     let mut net = StubNetwork::pair(1);
     let handle = net.connect(right());
     assert_eq!(net.at(CLIENT).len(), 1);
@@ -32,8 +32,8 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
     assert_eq!(kinds, [0x83, 0x84, 0x85, 0, 0]);
     // Simulated handshakes have the same sizes; those with parameters have about the same.
     let sizes: Vec<u16> = net.seen.iter().map(|s| s.2.len() as u16).collect();
-    let (client, server) =
-        (narrows_recovery::handshake::CLIENT_BYTES, narrows_recovery::handshake::SERVER_BYTES);
+    let client = narrows_recovery::handshake::CLIENT_BYTES;
+    let server = narrows_recovery::handshake::SERVER_BYTES;
     assert_eq!(sizes[0], client[1]);
     assert!(sizes[1].abs_diff(server[1]) < 30 && sizes[2].abs_diff(client[2]) < 5, "{sizes:?}");
 }
@@ -49,8 +49,8 @@ fn a_server_may_ask_for_a_cookie() {
     net.run_for(0.1);
     let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
     assert_eq!(kinds, [0x83, 0x82, 0x83, 0x84, 0x85, 0, 0]);
-    let (client, server) =
-        (narrows_recovery::handshake::CLIENT_BYTES, narrows_recovery::handshake::SERVER_BYTES);
+    let client = narrows_recovery::handshake::CLIENT_BYTES;
+    let server = narrows_recovery::handshake::SERVER_BYTES;
     assert_eq!(net.seen[1].2.len(), usize::from(server[0]));
     assert_eq!(packet::SYN_BYTES, usize::from(client[0]));
 }
@@ -132,8 +132,9 @@ fn a_lost_finish_does_not_cost_the_flight_behind_it() {
 /// On a path that loses, duplicates and reorders packets, both ends connect and exchange data. Otherwise the client
 /// reports that no reply came, and the server keeps no state.
 #[test]
-fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
-    let (mut connected, mut failed) = (0, 0);
+fn handshake_over_a_bad_path_ends_clearly() {
+    let mut connected = 0;
+    let mut failed = 0;
     for seed in 0..200 {
         let mut net = StubNetwork::pair(seed);
         let mut random_key = RandomKey::from_seed(seed).named("path").stream();
@@ -178,7 +179,7 @@ fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
 }
 
 #[test]
-fn nobody_there_is_said_when_patience_ends() {
+fn missing_peer_is_reported_at_the_deadline() {
     let mut net = StubNetwork::pair(3);
     net.ports.remove(&SERVER.parse().unwrap());
     net.connect(ServerKey::Any);
@@ -307,7 +308,7 @@ fn a_start_that_is_not_answered_is_begun_again() {
 /// One bit of the first START's key is changed in transit: the server keeps a handshake that cannot complete, and
 /// repeats its reply. If one bit of the first cookie is changed, the server does not reply.
 #[test]
-fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
+fn damaged_key_or_cookie_only_delays_the_handshake() {
     for (kind, place) in [(0x83, 80), (0x82, 40)] {
         let mut net = StubNetwork::pair_with_cookies(40);
         net.connect(right());
@@ -323,7 +324,7 @@ fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
 }
 
 #[test]
-fn a_server_with_another_key_is_told_nothing_and_named() {
+fn server_with_wrong_key_gets_no_data_and_is_named() {
     let mut net = StubNetwork::pair(5);
     net.connect(ServerKey::Is(*key(3).public()));
     net.run_for(0.9);
@@ -352,7 +353,7 @@ fn the_right_server_may_answer_after_a_wrong_one() {
 }
 
 #[test]
-fn only_clients_on_the_list_are_let_in_and_others_are_told() {
+fn unlisted_clients_are_refused_with_a_reason() {
     for (listed, is_in) in [(1, true), (3, false)] {
         let mut net = StubNetwork::pair(7);
         let clients = Clients::Listed([*key(listed).public()].into());
@@ -383,7 +384,8 @@ fn only_clients_on_the_list_are_let_in_and_others_are_told() {
 fn a_server_of_other_versions_only_is_a_clear_error() {
     let mut net = StubNetwork::pair(8);
     net.connect(right());
-    let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
+    let server = SERVER.parse().unwrap();
+    let client = CLIENT.parse().unwrap();
     net.ports.remove(&server);
     net.run_for(0.01);
     let Ok(ParsedPacket::Start(start)) = ParsedPacket::read(&net.seen[0].2) else {
@@ -498,7 +500,8 @@ fn a_server_that_lost_its_memory_resets_and_others_cannot() {
     let mut net = StubNetwork::pair(13);
     let handle = net.connect(right());
     net.run_for(0.2);
-    let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
+    let server = SERVER.parse().unwrap();
+    let client = CLIENT.parse().unwrap();
     let soon = net.now + Duration::from_millis(1);
     net.fly(soon, server, client, &packet::reset(&[0; 16]));
     net.run_for(0.1);
@@ -578,7 +581,7 @@ fn round_trips_to_open(net: &mut StubNetwork<StubConnection>, rtt: f64, loss: f6
 
 /// The reply to the first START arrives after the attempt has restarted with another nonce.
 #[test]
-fn round_trip_of_twenty_seconds_needs_no_second_one_to_open() {
+fn rtt_of_twenty_seconds_needs_one_handshake_attempt() {
     for rtt in [3.6, 4.0, 8.0, 12.0, 20.0] {
         let mut net = StubNetwork::pair(50);
         assert!(round_trips_to_open(&mut net, rtt, 0.0) < 1.1, "{rtt} s");

@@ -79,7 +79,8 @@ impl<C: ManagedConnection> LiveConnection<C> {
         client: Option<CountedClient>,
     ) -> Result<LiveConnection<C>, Closed> {
         let Established { key, ref peer, .. } = beginning.established;
-        let (token, remote) = (peer.params.reset_token, beginning.remote);
+        let token = peer.params.reset_token;
+        let remote = beginning.remote;
         let controller = beginning.config.protocol.label().to_string();
         let connection = catch_unwind(AssertUnwindSafe(|| C::begin(now, beginning)))
             .map_err(|panic| panicked(controller, &*panic))?;

@@ -60,7 +60,8 @@ pub struct Connections<C> {
 impl<C: ManagedConnection> Connections<C> {
     /// An endpoint without connections.
     pub fn new(config: EndpointConfig, mut entropy: Box<dyn Entropy>) -> Connections<C> {
-        let (mut cookies, mut tokens) = ([0; 32], [0; 32]);
+        let mut cookies = [0; 32];
+        let mut tokens = [0; 32];
         entropy.fill(&mut cookies);
         entropy.fill(&mut tokens);
         Connections {

@@ -71,7 +71,8 @@ impl<C: ManagedConnection> Connections<C> {
             && let Some(early) = live.early.as_mut().filter(|early| early.nonce == *nonce)
             && early.answered.is_none_or(|at| now.since(at) >= ANSWER_EVERY)
         {
-            (early.to, early.is_wanted) = (to, true);
+            early.to = to;
+            early.is_wanted = true;
             self.urge(slot);
         }
     }
@@ -119,7 +120,8 @@ impl<C: ManagedConnection> Connections<C> {
     ) -> Option<u32> {
         let seed = self.draw();
         let token = self.gate.token(now, from.ip(), &mut *self.entropy);
-        let (config, reset_key) = (&self.config, &self.reset_key);
+        let config = &self.config;
+        let reset_key = &self.reset_key;
         self.table.add(&mut *self.entropy, |id| {
             let frames = request.message.frames.clone();
             let announced = &request.message.hello.params.controller;

@@ -12,7 +12,7 @@ use narrows_wire::{ClientHandshake, Cookie, Suite};
 /// made four of six transfers fail. Handshakes from other addresses, and from other clients at one of these, take as
 /// long as usual.
 #[test]
-fn a_flood_of_half_open_handshakes_delays_nobody() {
+fn half_open_handshake_flood_delays_no_client() {
     let mut net = net(7, Clients::Any);
     let mut attackers = Attackers::new();
     let talker = connect(&mut net, CLIENT);
@@ -44,7 +44,8 @@ fn a_flood_of_half_open_handshakes_delays_nobody() {
 
 /// A client's START without a cookie.
 fn start_without_cookie(seed: u8) -> Vec<u8> {
-    let (name, random) = ([seed; 16], [seed; 32]);
+    let name = [seed; 16];
+    let random = [seed; 32];
     let client = ClientHandshake::new(Suite::Aes256Gcm, name, &Cookie::NONE, &key(1), random);
     client.unwrap().start().to_vec()
 }
@@ -52,10 +53,11 @@ fn start_without_cookie(seed: u8) -> Vec<u8> {
 /// STARTs without a cookie from 300 addresses in two seconds. A quarter of the handshakes begin so, the rest of the STARTs
 /// get a cookie, which is shorter. Another client needs one round trip more, and the same limits hold.
 #[test]
-fn a_flood_of_starts_without_a_cookie_costs_others_one_round_trip() {
+fn start_flood_without_cookie_costs_clients_one_rtt() {
     let mut net = StubNetwork::pair(9);
     let most = config(2, Clients::Any).limits.handshakes / 4;
-    let (mut begun, mut cookies) = (0, 0);
+    let mut begun = 0;
+    let mut cookies = 0;
     for n in 0..300u32 {
         let now = net.now;
         net.at(SERVER).receive(now, place(n), 0, &mut start_without_cookie(n as u8));

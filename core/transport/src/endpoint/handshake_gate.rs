@@ -69,7 +69,8 @@ impl HandshakeGate {
         limits: &EndpointLimits,
         early_data: bool,
     ) -> HandshakeGate {
-        let (rate, of_source) = (limits.handshake_rate, limits.handshake_rate_of_source);
+        let rate = limits.handshake_rate;
+        let of_source = limits.handshake_rate_of_source;
         let unproven_rate = rate / UNPROVEN_PART as u32;
         HandshakeGate {
             secrets: CookieSecrets::new(secrets[0]),

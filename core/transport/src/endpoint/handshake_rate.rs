@@ -22,7 +22,8 @@ impl HandshakeRateLimit {
     /// Whether one more is permitted. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time) -> bool {
         if now.since(self.since) >= SECOND {
-            (self.since, self.used) = (now, 0);
+            self.since = now;
+            self.used = 0;
         }
         let is_permitted = self.used < self.most;
         self.used += u32::from(is_permitted);
@@ -51,16 +52,19 @@ impl HandshakeRate {
     /// Whether one more from this network is permitted. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time, source: ClientNetwork) -> bool {
         if now.since(self.since) >= SECOND {
-            (self.since, self.in_all) = (now, 0);
+            self.since = now;
+            self.in_all = 0;
             self.used.clear();
         }
-        let (mut used, mut most) = (self.in_all, self.most);
+        let mut used = self.in_all;
+        let mut most = self.most;
         for prefix in source.prefixes() {
             let inner = self.used.get(&prefix).copied().unwrap_or(0);
             if used >= if inner == 0 { most } else { most - most / 4 } {
                 return false;
             }
-            (used, most) = (inner, self.most_of_source);
+            used = inner;
+            most = self.most_of_source;
         }
         if used >= most {
             return false;
@@ -107,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_48_is_one_network_and_its_56s_have_their_turns() {
+    fn prefix_48_is_one_network_with_turns_per_56() {
         let mut rate = HandshakeRate::new(1000, 40);
         let now = Time::from_secs_f64(5.0);
         let mut of =

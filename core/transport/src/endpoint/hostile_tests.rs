@@ -69,7 +69,8 @@ fn flood(
     random_key: &mut narrows_base::RandomStream,
     syns: u32,
 ) -> (usize, usize) {
-    let (mut came, mut left) = (0, 0);
+    let mut came = 0;
+    let mut left = 0;
     for n in 1..=syns {
         let mut syn = packet::syn(VERSION + u32::from(n % 10 == 0), &[0; 16]);
         syn[5..13].copy_from_slice(&random_key.bits().to_be_bytes());
@@ -84,13 +85,14 @@ fn flood(
 }
 
 #[test]
-fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
+fn spoofed_syns_leave_no_state_and_clients_are_served() {
     let mut net = StubNetwork::pair(1);
     let mut random_key = RandomKey::from_seed(1).stream();
     net.connect(ServerKey::Any);
     net.run_for(1.0);
     let mut after_flood = |net: &mut StubNetwork<StubConnection>| {
-        let (now, endpoint) = (net.now, net.at(SERVER));
+        let now = net.now;
+        let endpoint = net.at(SERVER);
         let before = sizes(endpoint);
         // One million in all, in an optimized build.
         let syns = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
@@ -110,7 +112,7 @@ fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
 }
 
 #[test]
-fn a_copied_start_opens_nothing() {
+fn copied_start_opens_no_connection() {
     let now = Time::from_secs_f64(50.0);
     let mut endpoint = server(16);
     let start = start_of(&mut endpoint, now, place(1), 1).start().to_vec();
@@ -136,14 +138,15 @@ fn a_copied_start_opens_nothing() {
 }
 
 #[test]
-fn a_copied_start_or_finish_of_a_living_connection_does_nothing() {
+fn copied_start_or_finish_of_live_connection_is_ignored() {
     let mut net = StubNetwork::pair(3);
     net.connect(ServerKey::Any);
     net.run_for(0.5);
     let copies: Vec<Vec<u8>> =
         net.seen.iter().filter(|s| s.2[0] == 0x83 || s.2[0] == 0x85).map(|s| s.2.clone()).collect();
     assert_eq!(copies.len(), 2);
-    let (now, endpoint) = (net.now, net.at(SERVER));
+    let now = net.now;
+    let endpoint = net.at(SERVER);
     let before = sizes(endpoint);
     for copy in copies {
         endpoint.receive(now, CLIENT.parse().unwrap(), 0, &mut copy.clone());
@@ -197,7 +200,7 @@ fn data_that_overtakes_finish_is_not_lost() {
 /// Datagrams of every type, unchanged, truncated, changed or random. No input causes a panic or
 /// changes state at either end, in any stage.
 #[test]
-fn forged_and_broken_datagrams_change_nothing() {
+fn forged_and_broken_datagrams_change_no_state() {
     let mut net = StubNetwork::pair_with_cookies(5);
     let alive = net.connect(ServerKey::Any);
     net.run_for(0.5);
@@ -223,7 +226,8 @@ fn forged_and_broken_datagrams_change_nothing() {
                     super::Entropy::fill(&mut random, &mut bytes[1..]);
                 }
             }
-            let (now, endpoint) = (net.now, net.ports.get_mut(to).unwrap());
+            let now = net.now;
+            let endpoint = net.ports.get_mut(to).unwrap();
             let before = sizes(endpoint);
             endpoint.receive(now, *from, 3, &mut bytes);
             let answers = drain(endpoint, now);
@@ -255,7 +259,7 @@ fn a_client_answers_no_syn() {
 /// An attacker with a valid cookie forges the second half of a FINISH. The handshake still
 /// completes.
 #[test]
-fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
+fn forged_finish_leaves_the_handshake_open() {
     let now = Time::from_secs_f64(50.0);
     let mut endpoint = server(16);
     let mut client = start_of(&mut endpoint, now, place(1), 1);

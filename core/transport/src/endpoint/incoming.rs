@@ -273,7 +273,8 @@ impl<C: ManagedConnection> Connections<C> {
         proof: StartProof,
     ) -> bool {
         let seed = self.draw();
-        let (config, reset_key) = (&self.config, &self.reset_key);
+        let config = &self.config;
+        let reset_key = &self.reset_key;
         let made = self.table.add(&mut *self.entropy, |id| {
             let reset_token = reset_key.token(id, from);
             let params = hello::server_params(&config.connection, reset_token);

@@ -80,7 +80,8 @@ impl<C: ManagedConnection> Connections<C> {
             ConnectionState::Accepting(a) => Some((a.from, a.transmit(now)?)),
             ConnectionState::Live(live) => {
                 if let Some(early) = live.early.as_mut().filter(|early| early.is_wanted) {
-                    (early.is_wanted, early.answered) = (false, Some(now));
+                    early.is_wanted = false;
+                    early.answered = Some(now);
                     return Some((early.to, early.packet.clone()));
                 }
                 let finishing = live.finishing.as_mut().filter(|f| f.repeat.due() <= now)?;

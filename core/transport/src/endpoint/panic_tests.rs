@@ -125,7 +125,9 @@ fn a_controller_that_panics_ends_its_own_connection() {
                 net.at(CLIENT).connection(handle).and_then(|c| Some((handle, c.open(true)?)));
             streams.extend(opened);
         }
-        let (mut looked, mut got, mut written) = (net.events.len(), 0, 0);
+        let mut looked = net.events.len();
+        let mut got = 0;
+        let mut written = 0;
         for _ in 0..100 {
             for (handle, id) in &streams {
                 let hints = PathHints::default();
@@ -160,7 +162,7 @@ fn a_controller_that_panics_ends_its_own_connection() {
 
 /// The same at a server, which continues to serve its other clients.
 #[test]
-fn a_server_whose_controller_panics_serves_others() {
+fn server_survives_a_panicking_controller() {
     let mut net = StubNetwork::<Connection>::new(2);
     let server = EndpointConfig { connection: faulty(Call::New), ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));

@@ -26,7 +26,7 @@ fn still_talks(net: &mut StubNetwork<StubConnection>, handle: Handle) {
 
 /// Every packet of a connection is repeated, in both orders, during the connection, at its end and long after.
 #[test]
-fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
+fn replayed_connection_opens_and_closes_no_connection() {
     let mut net = net(3, Clients::Any);
     let handle = net.connect(ServerKey::Any);
     net.run_for(1.0);
@@ -69,7 +69,7 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
 /// CLOSE arrives before the FINISH of its own connection, or FINISH never arrives. The connection ends as soon as it
 /// begins, and no state remains.
 #[test]
-fn a_close_that_overtakes_finish_leaves_nothing() {
+fn close_that_overtakes_finish_leaves_no_state() {
     for (finish, opens) in [(Some(100), true), (None, false)] {
         let mut net = StubNetwork::<Connection>::new(5);
         let handle = net.connect(ServerKey::Any);
@@ -102,7 +102,7 @@ fn a_close_that_overtakes_finish_leaves_nothing() {
 /// A connection has the slot, and so most of the ID, of one that ended. Packets of the old one, unchanged or with the
 /// new ID, have no effect. The new connection transfers its data.
 #[test]
-fn packets_of_a_places_last_connection_change_nothing() {
+fn packets_of_a_slots_last_connection_are_ignored() {
     let mut net = StubNetwork::<Connection>::new(6);
     let client = CLIENT.parse().unwrap();
     let server = SERVER.parse().unwrap();

@@ -6,9 +6,10 @@ use super::stub::{CLIENT, StubNetwork};
 /// Packets sent within the call must not leave separately from those of other connections, nor from those that leave
 /// with the next acknowledgement.
 #[test]
-fn a_call_sends_for_a_lone_connection_with_nothing_in_flight_only() {
+fn call_sends_only_for_lone_connection_without_flight() {
     let mut net = StubNetwork::pair(1);
-    let (first, second) = (net.connect(ServerKey::Any), net.connect(ServerKey::Any));
+    let first = net.connect(ServerKey::Any);
+    let second = net.connect(ServerKey::Any);
     assert!(!net.at(CLIENT).is_one_ready(), "handshakes are the driver's");
     net.run_for(1.0);
     let client = net.at(CLIENT);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_that_holds_most_gives_way_however_many_keys_it_has() {
+    fn largest_network_gives_way_whatever_its_keys() {
         let held = [
             ("192.0.2.1", 1, 0),
             ("192.0.2.9", 2, 500),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn within_one_network_who_moved_least_gives_way_then_the_key_that_holds_most() {
+    fn within_a_network_least_bytes_then_largest_key_go() {
         let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 9), ("192.0.2.1", 2, 7)];
         assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(0));
         let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 0), ("192.0.2.1", 2, 0)];
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_just_come_goes_after_those_that_move_a_few_bytes() {
+    fn newcomers_give_way_after_connections_with_few_bytes() {
         let mut held = holders(&[("192.0.2.1", 1, 511), ("192.0.2.1", 2, 0), ("192.0.2.1", 3, 0)]);
         held[2].is_new = true;
         assert_eq!(gives_way(held.clone(), &client("192.0.2.1", 4)), Some(1));
@@ -215,7 +215,7 @@ mod tests {
 
     /// New clients that move a few bytes at once do not displace those that have not yet moved any.
     #[test]
-    fn of_those_who_have_just_come_the_larger_group_gives_way() {
+    fn among_newcomers_the_larger_group_gives_way() {
         let mut held = holders(&[
             ("192.0.2.1", 1, 1000),
             ("192.0.2.1", 2, 0),
@@ -231,7 +231,7 @@ mod tests {
 
     /// Otherwise an attacker with one address could displace every client with an idle connection.
     #[test]
-    fn a_newcomer_of_a_network_that_would_hold_most_takes_from_it() {
+    fn newcomer_of_the_largest_network_evicts_from_it() {
         let held = [("192.0.2.1", 1, 0), ("198.51.100.1", 2, 900), ("203.0.113.1", 3, 0)];
         assert_eq!(gives_way(holders(&held), &client("198.51.100.1", 4)), Some(1));
         assert_eq!(gives_way(holders(&held), &client("198.51.100.2", 4)), Some(0));

@@ -19,7 +19,7 @@ fn connected(net: &StubNetwork<StubConnection>) -> Vec<Handle> {
 /// all other clients. Active clients keep their connections. New clients at other addresses, and at the attacker's,
 /// connect as fast as usual. The server stays within its limits.
 #[test]
-fn a_flood_of_connections_from_one_address_shuts_nobody_out() {
+fn flood_from_one_address_leaves_places_for_the_rest() {
     let mut net = net(1, Clients::Any);
     let mut attackers = Attackers::new();
     let talker = connect(&mut net, CLIENT);
@@ -66,7 +66,7 @@ fn a_flood_of_connections_from_one_address_shuts_nobody_out() {
 /// Even without the limit per network, the network with most idle places gives way, not a conforming client that is
 /// idle.
 #[test]
-fn an_idle_client_keeps_its_place_while_a_network_holds_more() {
+fn idle_client_stays_while_another_network_holds_more() {
     let mut net = net(2, Clients::Any);
     net.at(SERVER).config.limits.connections_of_source = 32;
     let mut attackers = Attackers::new();
@@ -139,7 +139,7 @@ fn a_newcomer_is_not_put_out_before_its_first_request() {
 
 /// A network of hosts with one connection each: active clients are not affected, and a new active client connects.
 #[test]
-fn a_flood_from_many_addresses_puts_out_nobody_who_talks() {
+fn flood_from_many_addresses_evicts_no_active_connection() {
     let mut net = net(4, Clients::Any);
     let mut attackers = Attackers::new();
     let talker = connect(&mut net, CLIENT);
@@ -163,7 +163,7 @@ fn a_flood_from_many_addresses_puts_out_nobody_who_talks() {
 
 /// A connection that gives way gets one CLOSE, and a RESET for later packets.
 #[test]
-fn who_gives_way_is_told() {
+fn evicted_connection_gets_the_reason() {
     let mut net = net(5, Clients::Any);
     let mut attackers = Attackers::new();
     let from = attackers.place(ATTACKER);
@@ -185,7 +185,7 @@ fn who_gives_way_is_told() {
 /// If all places are taken by connections that move data, no connection gives way, even if no packet has come since the
 /// application received the data. A new client gets BUSY, retries, and gets the first place that becomes free.
 #[test]
-fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
+fn active_connections_stay_and_newcomers_get_busy() {
     let mut net = net(6, Clients::Any);
     let mut attackers = Attackers::new();
     for n in 0..32u8 {
@@ -234,7 +234,7 @@ fn move_data(net: &mut StubNetwork<StubConnection>, bytes: impl Fn(SocketAddr) -
 /// Two addresses hold all places, and move just enough in each of their connections to count as active. A client at
 /// another address connects, and so does one at one of these addresses. An old connection that moves much more is kept.
 #[test]
-fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
+fn little_traffic_in_each_does_not_keep_all_places() {
     let mut net = net(11, Clients::Any);
     let mut attackers = Attackers::new();
     let talker = connect(&mut net, NEIGHBOUR);
@@ -269,7 +269,7 @@ fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
 /// All connections of an address move just enough to count as active, and each that gives way reconnects at once.
 /// Another client at that address is not displaced before it could move data.
 #[test]
-fn a_newcomer_is_not_put_out_by_slow_connections_that_come_again() {
+fn returning_slow_connections_do_not_evict_a_newcomer() {
     let mut net = net(12, Clients::Any);
     let mut attackers = Attackers::new();
     for n in 0..16u8 {
@@ -303,7 +303,8 @@ fn a_neighbour_among_newcomers_that_move(seed: u64, each: u64) -> bool {
     for n in 0..120u32 {
         let from = attackers.place(ATTACKER);
         attackers.connect(&mut net, from, 100 + (n % 100) as u8);
-        let (now, all) = (net.now, net.events.iter().map(|e| e.1).collect::<Vec<_>>());
+        let now = net.now;
+        let all = net.events.iter().map(|e| e.1).collect::<Vec<_>>();
         for handle in all {
             let endpoint = net.at(SERVER);
             let Some(c) = endpoint.connection(handle).filter(|c| c.remote != near) else {
@@ -326,12 +327,12 @@ fn a_neighbour_among_newcomers_that_move(seed: u64, each: u64) -> bool {
 }
 
 #[test]
-fn newcomers_that_move_a_little_at_once_do_not_put_out_the_next_one() {
+fn slightly_active_newcomers_do_not_evict_the_next() {
     assert!(a_neighbour_among_newcomers_that_move(13, 1000));
 }
 
 #[test]
-fn newcomers_that_all_move_something_leave_room_for_the_next_one() {
+fn active_newcomers_leave_room_for_the_next() {
     assert!(a_neighbour_among_newcomers_that_move(14, 10_000));
 }
 
@@ -376,7 +377,7 @@ fn listed_keys_keep_a_quarter_of_the_places() {
 
 /// A new list closes only the connections of clients that it does not permit, and new clients are checked against it.
 #[test]
-fn a_new_list_of_clients_cuts_only_those_that_are_no_longer_on_it() {
+fn new_client_list_closes_only_removed_clients() {
     let both = [*key(1).public(), *key(8).public()].into();
     let mut net = net(10, Clients::Listed(both));
     let stays = connect(&mut net, CLIENT);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ipv4_counts_by_address_and_ipv6_by_64_56_and_48() {
+    fn ipv4_counts_by_address_ipv6_by_64_56_48() {
         let of = |text: &str| ClientNetwork::of(text.parse().unwrap());
         let prefixes = |text: &str| of(text).prefixes().collect::<Vec<_>>();
         assert_eq!(prefixes("192.0.2.1").len(), 1);
@@ -68,7 +68,8 @@ mod tests {
             ("2001:db8:2:1::1", 0),
         ];
         for (other, shared) in pairs {
-            let (a, b) = (prefixes("2001:db8:1:1::9"), prefixes(other));
+            let a = prefixes("2001:db8:1:1::9");
+            let b = prefixes(other);
             let same = a.iter().zip(&b).filter(|(a, b)| a == b).count();
             assert_eq!(same, shared, "{other}");
         }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_token_of_each_server_is_given_once_and_servers_are_bounded() {
+    fn newest_token_per_server_is_used_once() {
         let server = |n: u16| SocketAddr::from(([192, 0, 2, 1], n));
         let at = Time::from_secs_f64;
         let mut tokens = MemoryTokens::default();

@@ -41,7 +41,9 @@ impl Shared {
 /// Connects from this address and runs for a second. Returns the handshake packets sent, and the time until the client
 /// could send data.
 fn connects(net: &mut Whole, from: &str) -> (Vec<u8>, f64) {
-    let (seen, events, began) = (net.seen.len(), net.events.len(), net.now);
+    let seen = net.seen.len();
+    let events = net.events.len();
+    let began = net.now;
     let handle = net.at(from).connect(began, wish(SERVER, ServerKey::Any)).unwrap();
     let mut took = f64::NAN;
     for _ in 0..100 {
@@ -143,7 +145,7 @@ fn a_server_that_was_started_again_asks_for_a_cookie() {
 
 /// A copied START with a token opens no handshake, and gets fewer bytes than it has.
 #[test]
-fn a_copied_start_with_a_token_opens_nothing() {
+fn copied_start_with_a_token_opens_no_connection() {
     let (mut net, _) = acquainted(6, false);
     let seen = net.seen.len();
     connects(&mut net, CLIENT);
@@ -188,9 +190,11 @@ fn a_forged_token_is_answered_by_less_than_it_has() {
             server.receive(now, OTHER.parse().unwrap(), 0, &mut client.start().to_vec());
         }
         let mut buffer = [0; 1500];
-        let (mut count, mut bytes) = (0, 0);
+        let mut count = 0;
+        let mut bytes = 0;
         while let Some(t) = server.transmit(now, &mut buffer, 1) {
-            (count, bytes) = (count + 1, bytes + t.size);
+            count += 1;
+            bytes += t.size;
         }
         assert_eq!((count, bytes), (answers * 256, answers * 256 * packet::SYN_ECHO_BYTES));
         assert!(server.is_empty() && packet::SYN_ECHO_BYTES < packet::START_BYTES);
@@ -205,7 +209,8 @@ fn a_token_that_is_lost_comes_again() {
         let store = Shared::default();
         net.at(CLIENT).set_token_store(Box::new(store.clone()));
         net.connect(ServerKey::Any);
-        let (mut lost, mut large) = (0, 0);
+        let mut lost = 0;
+        let mut large = 0;
         let until = net.now + Duration::from_secs(5);
         net.run(until, &mut |now, bytes| {
             // The server's first full packet is the second that is seen.
@@ -224,9 +229,10 @@ fn a_token_that_is_lost_comes_again() {
 /// A server that no longer accepts tokens, such as an earlier build, does not reply to them. The client falls back to
 /// SYN.
 #[test]
-fn a_server_that_says_nothing_to_tokens_is_asked_by_syn() {
+fn silence_after_a_token_falls_back_to_syn() {
     let (mut net, _) = acquainted(8, false);
-    let (now, seen) = (net.now, net.seen.len());
+    let now = net.now;
+    let seen = net.seen.len();
     let handle = net.at(CLIENT).connect(now, wish(SERVER, ServerKey::Any)).unwrap();
     net.run(now + Duration::from_secs(6), &mut |now, bytes| {
         let has_token = bytes[0] == 0x83 && bytes[22] & 0x80 != 0;
@@ -252,14 +258,16 @@ impl TokenStore for Forgetful {
 /// Opens four connections in sequence over a path that loses, duplicates and reorders packets. Returns how many were
 /// opened, and how many without SYN.
 fn opened_over_a_bad_path(seed: u64, loss: f64, has_tokens: bool) -> (u32, u32) {
-    let (mut opened, mut by_token) = (0, 0);
+    let mut opened = 0;
+    let mut by_token = 0;
     let mut net = Whole::new(seed);
     let mut random_key = RandomKey::from_seed(seed).named("path").stream();
     if !has_tokens {
         net.at(CLIENT).set_token_store(Box::new(Forgetful));
     }
     for _ in 0..4 {
-        let (now, seen) = (net.now, net.seen.len());
+        let now = net.now;
+        let seen = net.seen.len();
         let handle = net.at(CLIENT).connect(now, wish(SERVER, ServerKey::Any)).unwrap();
         net.run(now + Duration::from_secs(20), &mut |now, _| {
             let mut copies = Vec::new();
@@ -302,12 +310,15 @@ fn opened_over_a_bad_path(seed: u64, loss: f64, has_tokens: bool) -> (u32, u32) 
 
 /// With tokens as many connections are opened as without.
 #[test]
-fn over_a_bad_path_tokens_cost_nobody_a_connection() {
+fn tokens_over_a_bad_path_cost_no_connection() {
     for loss in [0.0, 0.1, 0.3, 0.5] {
-        let (mut with, mut without, mut by_token) = (0, 0, 0);
+        let mut with = 0;
+        let mut without = 0;
+        let mut by_token = 0;
         for seed in 0..60 {
             let (opened, known) = opened_over_a_bad_path(seed, loss, true);
-            (with, by_token) = (with + opened, by_token + known);
+            with += opened;
+            by_token += known;
             without += opened_over_a_bad_path(seed, loss, false).0;
         }
         println!("{loss}: of 240, {with} with tokens ({by_token} without SYN), {without} without");

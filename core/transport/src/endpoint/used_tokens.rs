@@ -122,7 +122,7 @@ mod tests {
         /// For any sequence of uses, a used token never counts as unused while it is valid, and memory stays within its
         /// limit.
         #[test]
-        fn nothing_is_used_twice(
+        fn no_token_is_used_twice(
             most in 1usize..12,
             uses in prop::collection::vec((0u8..5, 0u64..40, 0u8..3), 1..80),
         ) {

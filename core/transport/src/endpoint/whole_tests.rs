@@ -37,7 +37,10 @@ fn a_stream_arrives_whole_over_a_bad_path() {
         let mut random_key = RandomKey::from_seed(seed).named("path").stream();
         let handle = net.connect(ServerKey::Any);
         let text: Vec<u8> = (0..60_000u32).map(|n| (n.wrapping_mul(n) >> 8) as u8).collect();
-        let (mut written, mut id, mut got, mut is_whole) = (0, None, Vec::new(), false);
+        let mut written = 0;
+        let mut id = None;
+        let mut got = Vec::new();
+        let mut is_whole = false;
         let mut looked = 0;
         for _ in 0..1200 {
             if is_whole {
@@ -110,7 +113,7 @@ fn a_server_that_was_started_again_says_so() {
 /// The server sends with the protocol that the client announced, if it permits that, and informs
 /// the client. Without their receiver sides TFRC and TEAR would never leave their initial rate.
 #[test]
-fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
+fn client_chooses_the_permitting_servers_protocol() {
     let any = Permit::Any(Rate::from_bps(10_000_000));
     let cases = [
         (Permit::Listed, "rrtp+bbr", "rrtp+bbr"),
@@ -153,7 +156,9 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
         let c = net.at(SERVER).connection(server).unwrap();
         assert_eq!(c.protocol(), sent_with, "{announced}");
         let id = c.open(true).unwrap();
-        let (text, mut written, mut got) = (vec![7; 400_000], 0, 0);
+        let text = vec![7; 400_000];
+        let mut written = 0;
+        let mut got = 0;
         for _ in 0..100 {
             let c = net.at(SERVER).connection(server).unwrap();
             written += c.write(id, &text[written..]).unwrap();
@@ -184,7 +189,8 @@ impl ReceiverSide for Witness {
 /// An unlisted protocol, with a receiver side that counts its calls.
 fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
     let like = Protocol::with_controller("cubic").unwrap();
-    let (config, calls) = (like.config().clone(), calls.clone());
+    let config = like.config().clone();
+    let calls = calls.clone();
     let receiver_side: Arc<MakeReceiverSide> = Arc::new(move |_| Box::new(Witness(calls.clone())));
     Protocol::custom(label, config, move |e| like.controller(e), Some(receiver_side))
 }
@@ -209,8 +215,9 @@ fn with_witness(protocol: &Protocol, known: &[Protocol]) -> (Whole, super::Handl
 /// Earlier, a custom controller with a receiver side had 2,000 calls of it in simulation, but no
 /// calls between two real ends.
 #[test]
-fn a_receiver_half_that_is_in_no_list_runs_at_the_peer_that_knows_it() {
-    let (there, back) = (Arc::default(), Arc::default());
+fn unlisted_receiver_side_runs_at_a_peer_with_it() {
+    let there = Arc::default();
+    let back = Arc::default();
     let protocol = witness("mine(version=2)", &there).unwrap();
     let (mut net, handle) = with_witness(&protocol, &[witness("mine(version=2)", &back).unwrap()]);
     let client = net.at(CLIENT).connection(handle).unwrap();
@@ -231,7 +238,7 @@ fn a_receiver_half_that_is_in_no_list_runs_at_the_peer_that_knows_it() {
 }
 
 #[test]
-fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
+fn unknown_protocol_is_refused_and_named() {
     let calls = Arc::default();
     let protocol = witness("mine", &calls).unwrap();
     let (net, _) = with_witness(&protocol, &[]);

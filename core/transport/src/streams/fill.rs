@@ -153,7 +153,8 @@ impl Streams {
             queues.again.pop_front();
             return Some(());
         };
-        let (mut any, mut full) = (false, false);
+        let mut any = false;
+        let mut full = false;
         while let Some((from, to)) = stream.send.as_mut().and_then(|s| s.next_retransmission()) {
             let Some(end) = put(stream, from, to, writer, wrote, before) else {
                 full = true;
@@ -189,7 +190,8 @@ impl Streams {
             queues.fresh.pop_front();
             return Some(true);
         };
-        let (mut sent, mut full) = (0, false);
+        let mut sent = 0;
+        let mut full = false;
         while let Some((from, to)) = stream.send.as_ref().and_then(|s| s.next_new()) {
             let to = to.min(from + credit.room());
             if from == to {

@@ -14,7 +14,7 @@ fn held(end: &Streams) -> usize {
 
 /// Some closed streams are reused; an idle connection releases them.
 #[test]
-fn some_streams_are_kept_for_the_next_ones_until_there_is_silence() {
+fn closed_streams_are_reused_until_silence() {
     let (mut client, mut server) = pair(MANY, 1 << 20);
     let one = size_of::<Stream>() + 2 * 256 + size_of::<Box<Stream>>();
     for round in 0..5 {
@@ -68,7 +68,8 @@ fn carry(from: &mut Streams, to: &mut Streams, loss: u64) {
 }
 
 fn read_all(end: &mut Streams, id: u64) -> usize {
-    let (mut all, mut into) = (0, vec![0; 5_000]);
+    let mut all = 0;
+    let mut into = vec![0; 5_000];
     while let Ok(Read::Bytes(n)) = end.read(id, &mut into) {
         all += n;
     }
@@ -77,7 +78,8 @@ fn read_all(end: &mut Streams, id: u64) -> usize {
 
 /// Writes `bytes` on a stream and sends all of them, without acknowledgement.
 fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<SentFrame> {
-    let (mut left, mut sent_frames) = (bytes, Vec::new());
+    let mut left = bytes;
+    let mut sent_frames = Vec::new();
     while left > 0 {
         let taken = from.write(id, &vec![1; left]).unwrap();
         assert!(taken > 0, "the writer is asked for more as what it wrote leaves");
@@ -101,7 +103,8 @@ fn a_new_stream_is_not_written_far_ahead() {
     assert_eq!(client.write(id, &data), Ok(0));
     while client.event().is_some() {}
     // After a burst that the path permitted, the writer gets the next event before a round trip has passed.
-    let (mut left, mut asked) = (0, None);
+    let mut left = 0;
+    let mut asked = None;
     while let Some((bytes, _)) = packet(&mut client, 1400) {
         left += bytes.len();
         if client.event() == Some(StreamEvent::Writable(id)) {
@@ -146,7 +149,7 @@ fn a_full_buffer_is_left_alone_until_it_has_drained() {
 }
 
 #[test]
-fn an_idle_stream_gives_back_what_a_burst_took() {
+fn idle_stream_releases_memory_of_a_burst() {
     let (mut client, mut server) = pair(MANY, 1 << 20);
     let id = client.open(false).unwrap();
     let sent_frames = all_under_way(&mut client, id, 1 << 20);
@@ -164,7 +167,7 @@ fn an_idle_stream_gives_back_what_a_burst_took() {
 }
 
 #[test]
-fn of_a_thousand_streams_nothing_is_kept() {
+fn thousand_closed_streams_leave_no_memory() {
     let (mut client, mut server) = pair(MANY, 10_000);
     for round in 0..3 {
         let ids: Vec<u64> = std::iter::from_fn(|| client.open(false)).collect();
@@ -233,7 +236,8 @@ fn pieces_of_all_streams_are_bounded_together() {
     let (_, mut server) = pair(limits, 1_000);
     let most = 1024 + (1 << 20) / 128;
     let piece = |n: u64| {
-        let (id, offset) = (n % 100 * 4, n / 100 * 2 + 1);
+        let id = n % 100 * 4;
+        let offset = n / 100 * 2 + 1;
         Frame::Stream { id, offset, fin: false, data: b"x" }
     };
     for n in 0..most {
@@ -251,7 +255,7 @@ fn pieces_of_all_streams_are_bounded_together() {
 /// A peer that does not acknowledge makes this end hold little memory, on any number of streams. A stream of a peer
 /// that does gets what its path needs, and the remaining ones a little each.
 #[test]
-fn what_is_written_ahead_is_bounded_for_all_streams_together() {
+fn bytes_written_ahead_are_bounded_over_all_streams() {
     let limits = FlowControlLimits { data: 1 << 30, stream: 1 << 30, both: 128, one_way: 0 };
     let (mut client, _) = pair(limits, 6 << 20);
     let ids: Vec<u64> = std::iter::from_fn(|| client.open(false)).collect();
@@ -284,7 +288,7 @@ fn what_is_written_ahead_is_bounded_for_all_streams_together() {
 
 /// The last bytes of a long burst must not keep the burst's memory.
 #[test]
-fn what_is_left_of_a_burst_keeps_little() {
+fn rest_of_a_burst_keeps_little_memory() {
     let (mut client, _) = pair(FlowControlLimits { stream: 1 << 22, ..MANY }, 1 << 20);
     let id = client.open(false).unwrap();
     let sent_frames = all_under_way(&mut client, id, 1 << 20);
@@ -298,7 +302,7 @@ fn what_is_left_of_a_burst_keeps_little() {
 /// A peer opens streams and resets them at once, as fast as permitted. No state of them remains, and the application
 /// need not see them.
 #[test]
-fn streams_reset_at_once_leave_nothing() {
+fn streams_reset_at_once_leave_no_memory() {
     let (mut client, mut server) = pair(MANY, 10_000);
     let mut opened = 0u64;
     for _ in 0..20 {

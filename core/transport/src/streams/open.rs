@@ -36,7 +36,8 @@ impl Streams {
     }
 
     fn insert(&mut self, id: u64) {
-        let (ours, one_way) = (is_ours(self.side, id), direction_index(id) == 1);
+        let ours = is_ours(self.side, id);
+        let one_way = direction_index(id) == 1;
         let credit = (ours || !one_way).then_some(self.stream_credit);
         let window = (!ours || !one_way).then_some(self.stream_window);
         self.map.insert(id, self.spare.make(id, credit, window));
@@ -48,7 +49,8 @@ impl Streams {
         if direction_index(id) == 1 && ours == (direction == StreamDirection::In) {
             return Err(Violation { code: 3, why: "a frame about a direction that is not there" });
         }
-        let (n, direction_index) = (id >> 2, direction_index(id));
+        let n = id >> 2;
+        let direction_index = direction_index(id);
         if ours {
             if n >= self.ours[direction_index].used() {
                 return Err(Violation { code: 3, why: "a frame about a stream not opened yet" });

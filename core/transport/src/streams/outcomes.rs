@@ -34,7 +34,8 @@ impl Streams {
     pub(super) fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
         let Some(stream) = self.map.get_mut(id) else { return };
         let Some(half) = &mut stream.send else { return };
-        let (before, buffered) = (half.in_order(), half.buffered());
+        let before = half.in_order();
+        let buffered = half.buffered();
         let all = half.arrived(offset, length, fin);
         self.arrived += half.in_order() - before;
         self.held.change(buffered, half.buffered());

@@ -65,7 +65,8 @@ impl PriorityQueue {
     /// priority follows.
     #[inline]
     pub fn sent(&mut self, bytes: u64) {
-        let (turn_bytes, last) = (self.turn_bytes, self.last);
+        let turn_bytes = self.turn_bytes;
+        let last = self.last;
         let Some(ids) = self.first_mut().filter(|ids| ids.len() > 1) else { return };
         let Some(&id) = ids.front() else { return };
         let sent = bytes + if last.0 == id { last.1 } else { 0 };

@@ -46,7 +46,7 @@ fn higher_priorities_go_first_whatever_the_order_of_writing() {
 
 /// Streams of equal priority share: they alternate packet by packet, and stay within two packets of each other.
 #[test]
-fn equals_take_turns_and_are_not_disturbed_by_what_comes_below() {
+fn equal_priorities_take_turns_undisturbed_by_lower_ones() {
     let (mut client, _) = ends();
     let below = open(&mut client, 1, 10_000);
     let equals = [0; 4].map(|_| open(&mut client, 9, 12_000));
@@ -54,7 +54,8 @@ fn equals_take_turns_and_are_not_disturbed_by_what_comes_below() {
     let mut bytes = [0; 4];
     for (id, length) in sent.iter().take_while(|sent| sent.0 != below) {
         bytes[equals.iter().position(|e| e == id).unwrap()] += length;
-        let (most, least) = (*bytes.iter().max().unwrap(), *bytes.iter().min().unwrap());
+        let most = *bytes.iter().max().unwrap();
+        let least = *bytes.iter().min().unwrap();
         assert!(most - least < 2000 || most == 12_000, "{bytes:?}");
     }
     assert_eq!(bytes, [12_000; 4], "who is below waits for all of them");
@@ -62,7 +63,7 @@ fn equals_take_turns_and_are_not_disturbed_by_what_comes_below() {
 
 /// A terminal beside an upload: typed bytes are in the next packet, before the upload's lost data.
 #[test]
-fn what_comes_later_with_a_higher_priority_overtakes_also_what_was_lost() {
+fn later_higher_priority_data_overtakes_lost_data() {
     let (mut client, _) = ends();
     let upload = open(&mut client, 0, 50_000);
     let lost: Vec<SentFrame> = (0..3).flat_map(|_| packet(&mut client, 1000).unwrap().1).collect();
@@ -84,7 +85,8 @@ fn what_comes_later_with_a_higher_priority_overtakes_also_what_was_lost() {
 #[test]
 fn a_priority_counts_from_its_change_on_and_survives_waiting() {
     let (mut client, _) = ends();
-    let (first, second) = (open(&mut client, 0, 20_000), open(&mut client, 0, 20_000));
+    let first = open(&mut client, 0, 20_000);
+    let second = open(&mut client, 0, 20_000);
     order(&mut client, 4);
     client.set_priority(second, 2).unwrap();
     assert!(order(&mut client, 10).iter().all(|sent| sent.0 == second));
@@ -100,7 +102,7 @@ fn a_priority_counts_from_its_change_on_and_survives_waiting() {
 
 /// The connection's limit stops new data of every priority, but not lost data of a lower one.
 #[test]
-fn lost_data_is_not_kept_back_by_a_higher_stream_that_has_no_credit() {
+fn blocked_higher_stream_does_not_delay_lost_data() {
     let (mut client, mut server) = pair(LIMITS, 1 << 20);
     let low = [0; 2].map(|_| open(&mut client, 0, 10_000));
     let mut sent = Vec::new();

@@ -35,8 +35,9 @@ impl Queues {
             self.control.push_back(stream.id);
         }
         let Some(half) = &stream.send else { return };
-        let (again, fresh, busy) =
-            (half.may_retransmit(), half.next_new().is_some(), half.is_busy());
+        let again = half.may_retransmit();
+        let fresh = half.next_new().is_some();
+        let busy = half.is_busy();
         if again && !stream.in_again {
             stream.in_again = true;
             self.again.push_back(stream.priority, stream.id);

@@ -61,7 +61,8 @@ impl Reassembly {
                 let start = self.put(below.filter(|b| b.1 == at).map(|b| b.0), at, front);
                 self.merge(start, at + n as u64);
             }
-            (at, data) = (at + n as u64, rest);
+            at += n as u64;
+            data = rest;
         }
     }
 
@@ -116,8 +117,9 @@ mod tests {
     proptest! {
         /// Pieces contain each received byte once, at its offset.
         #[test]
-        fn pieces_hold_what_came(ops in prop::collection::vec((0u64..6000, 1usize..900), 1..80)) {
-            let (mut ahead, mut came) = (Reassembly::default(), vec![false; 7000]);
+        fn pieces_hold_the_arrived_bytes(ops in prop::collection::vec((0u64..6000, 1usize..900), 1..80)) {
+            let mut ahead = Reassembly::default();
+            let mut came = vec![false; 7000];
             for (from, n) in ops {
                 ahead.insert(from, &bytes(from, n));
                 came[from as usize..from as usize + n].fill(true);
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_came_one_by_one_do_not_stay_one_by_one() {
+    fn single_byte_arrivals_are_joined() {
         let mut ahead = Reassembly::default();
         let orders: [Vec<u64>; 3] = [
             (0..20_000).collect(),

@@ -174,7 +174,8 @@ impl SendHalf {
     #[inline]
     pub fn bytes(&self, from: u64, to: u64) -> &[u8] {
         let (front, back) = self.buffer.as_slices();
-        let (at, end) = ((from - self.base) as usize, (to - self.base) as usize);
+        let at = (from - self.base) as usize;
+        let end = (to - self.base) as usize;
         let slice = match at.checked_sub(front.len()) {
             Some(at) => back.get(at..end - front.len()),
             None => front.get(at..end.min(front.len())),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_follows_what_is_under_way() {
+    fn bound_follows_the_bytes_in_flight() {
         let most = 6 << 20;
         let mut room = StreamBuffer::default();
         assert_eq!(
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_who_asks_often_costs_one_step_an_arrival() {
+    fn frequent_polls_cost_one_step_per_arrival() {
         let mut room = StreamBuffer::default();
         room.under_way(3 << 20);
         room.filled();

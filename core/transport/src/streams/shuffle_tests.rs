@@ -163,7 +163,8 @@ proptest! {
     ) {
         let limits = FlowControlLimits { data, stream, both, one_way };
         let (client, server) = pair(limits, send_buffer);
-        let (mut client, mut server) = (End::new(client, quits), End::new(server, quits));
+        let mut client = End::new(client, quits);
+        let mut server = End::new(server, quits);
         let mut state = seed | 1;
         let mut wants = wants;
         let mut turns = 0u64;
@@ -207,7 +208,8 @@ proptest! {
             prop_assert!(end.streams.map.is_empty(), "nothing is kept");
         }
         for (writer, reader) in [(&client, &server), (&server, &client)] {
-            let (credit, window) = (&writer.streams.credit, &reader.streams.all.window);
+            let credit = &writer.streams.credit;
+            let window = &reader.streams.all.window;
             prop_assert_eq!(credit.used(), window.came(), "both ends count alike");
             prop_assert_eq!(window.came(), window.taken(), "and all of it as read");
             if quits {

@@ -257,8 +257,9 @@ mod tests {
     proptest! {
         /// The map equals an ordered map, and its windows are never much longer than the number of their values.
         #[test]
-        fn it_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..400)) {
-            let (mut map, mut model) = (StreamMap::default(), BTreeMap::new());
+        fn stream_map_matches_a_map(steps in prop::collection::vec(step(), 1..400)) {
+            let mut map = StreamMap::default();
+            let mut model = BTreeMap::new();
             let mut next = [0; KINDS];
             for (value, step) in steps.into_iter().enumerate() {
                 let id = match step {
@@ -284,8 +285,8 @@ mod tests {
                     prop_assert!(!matches!(window.places.front(), Some(None)));
                 }
             }
-            let (mut ids, mut values): (Vec<u64>, Vec<usize>) =
-                (map.ids().collect(), map.values().copied().collect());
+            let mut ids: Vec<u64> = map.ids().collect();
+            let mut values: Vec<usize> = map.values().copied().collect();
             ids.sort_unstable();
             values.sort_unstable();
             let mut expected: Vec<usize> = model.values().copied().collect();

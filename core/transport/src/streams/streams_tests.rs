@@ -22,7 +22,8 @@ pub(super) fn packet(from: &mut Streams, room: usize) -> Option<(Vec<u8>, Vec<Se
     let prelude = Prelude { stamp: 0, distance: 0 };
     let mut writer = FrameWriter::new(&mut buffer, prelude).unwrap();
     from.fill(&mut writer, &mut |piece| sent_frames.push(piece));
-    let (length, apart) = (writer.len(), writer.apart());
+    let length = writer.len();
+    let apart = writer.apart();
     if apart > 0 {
         buffer[length - apart..length].copy_from_slice(from.bytes(sent_frames.last().unwrap()));
     }
@@ -108,7 +109,7 @@ fn ids_are_as_the_format_says() {
 
 /// A file truncated by its sender must not look complete.
 #[test]
-fn a_reset_is_not_an_end_even_if_all_that_was_sent_came() {
+fn reset_is_no_end_even_after_all_data() {
     let (mut client, mut server) = pair(LIMITS, 8_000);
     let id = client.open(true).unwrap();
     client.write(id, b"half of it").unwrap();
@@ -123,7 +124,7 @@ fn a_reset_is_not_an_end_even_if_all_that_was_sent_came() {
 }
 
 #[test]
-fn an_end_that_came_as_a_whole_is_not_taken_back() {
+fn complete_end_is_not_revoked() {
     let (_, mut server) = pair(LIMITS, 8_000);
     server.on_frame(&stream(2, 0, b"whole", true)).unwrap();
     server.on_frame(&Frame::ResetStream { id: 2, code: 1, size: 5 }).unwrap();
@@ -131,7 +132,7 @@ fn an_end_that_came_as_a_whole_is_not_taken_back() {
 }
 
 #[test]
-fn who_stops_a_stream_gets_a_reset_and_the_writer_hears_why() {
+fn stopped_stream_is_reset_and_writer_gets_the_reason() {
     let (mut client, mut server) = pair(LIMITS, 8_000);
     let id = client.open(true).unwrap();
     client.write(id, &[1; 8_000]).unwrap();
@@ -179,7 +180,7 @@ fn a_lost_stop_reset_or_end_is_said_again() {
 }
 
 #[test]
-fn a_stream_waits_at_its_limit_says_so_once_and_goes_on_when_half_was_read() {
+fn stream_blocks_once_at_limit_and_resumes_half_read() {
     let (mut client, mut server) = pair(LIMITS, 20_000);
     let id = client.open(false).unwrap();
     assert_eq!(client.write(id, &[7; 30_000]), Ok(20_000));
@@ -212,7 +213,8 @@ fn a_stream_waits_at_its_limit_says_so_once_and_goes_on_when_half_was_read() {
 fn an_unread_stream_does_not_starve_the_rest() {
     let limits = FlowControlLimits { data: 10_000, stream: 9_000, ..LIMITS };
     let (mut client, mut server) = pair(limits, 30_000);
-    let (unread, read) = (client.open(true).unwrap(), client.open(true).unwrap());
+    let unread = client.open(true).unwrap();
+    let read = client.open(true).unwrap();
     client.write(unread, &[1; 9_000]).unwrap();
     talk(&mut client, &mut server);
     client.write(read, &[2; 30_000]).unwrap();
@@ -227,7 +229,7 @@ fn an_unread_stream_does_not_starve_the_rest() {
 }
 
 #[test]
-fn a_writer_that_waits_hears_of_room_when_a_quarter_is_free() {
+fn waiting_writer_wakes_when_a_quarter_is_free() {
     let (mut client, _) = pair(LIMITS, 4_000);
     let id = client.open(true).unwrap();
     assert_eq!(client.write(id, &[0; 5_000]), Ok(4_000));
@@ -291,7 +293,7 @@ fn a_full_packet_is_full_to_the_last_byte() {
 }
 
 #[test]
-fn what_the_peer_may_not_do_is_named() {
+fn protocol_violations_are_named() {
     let cases: [(&[Frame<'_>], u64); 14] = [
         // Streams: beyond the limit, not opened yet, in a direction that does not exist.
         (&[stream(4 * 4, 0, b"x", false)], 2),
@@ -331,7 +333,7 @@ fn what_the_peer_may_not_do_is_named() {
 }
 
 #[test]
-fn data_in_any_order_with_repeats_is_read_in_order_and_the_first_copy_counts() {
+fn reordered_and_repeated_data_is_read_in_order() {
     let (_, mut server) = pair(LIMITS, 9_000);
     for (offset, data) in [(6, "GHI"), (2, "CD"), (6, "xxxJ"), (1, "BxxE"), (0, "xx"), (5, "F")] {
         assert_eq!(server.on_frame(&stream(0, offset, data.as_bytes(), false)), Ok(true));
@@ -345,7 +347,7 @@ fn data_in_any_order_with_repeats_is_read_in_order_and_the_first_copy_counts() {
 /// A writer that finishes after its data have left sends the end in a frame of its own. If that frame arrives first,
 /// the data must still be read unchanged.
 #[test]
-fn an_end_without_data_that_overtakes_the_data_changes_no_byte() {
+fn empty_end_that_overtakes_data_changes_no_byte() {
     let (mut client, mut server) = pair(LIMITS, 10_000);
     let id = client.open(false).unwrap();
     for (offset, data, fin) in [(5, &b""[..], true), (0, b"hello", false)] {

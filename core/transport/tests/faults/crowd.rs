@@ -233,7 +233,8 @@ fn keys(members: &[Member]) -> BTreeMap<[u8; 32], u64> {
 
 impl Member {
     fn connect(&mut self, world: &mut World, end: EndIndex, connection: ConnectionConfig) {
-        let (refusals, at) = (&self.refusals, world.now);
+        let refusals = &self.refusals;
+        let at = world.now;
         assert!(self.attempts < ATTEMPTS, "{at:?}: not served: {refusals:?}");
         let remote = world.end(EndIndex::SERVER).at;
         let Some((now, port)) = world.port(end) else { return };
@@ -246,7 +247,8 @@ impl Member {
             early_data: None,
         };
         let handle = port.connect(now, wish).expect("one connection at a time");
-        (self.attempts, self.now) = (self.attempts + 1, Some((handle, BTreeMap::new())));
+        self.attempts += 1;
+        self.now = Some((handle, BTreeMap::new()));
     }
 
     fn on_event(

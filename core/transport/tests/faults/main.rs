@@ -41,7 +41,8 @@ fn run_all<E: Send>(
         None => 0..number("NARROWS_SCHEDULES").unwrap_or(SCHEDULES).div_ceil(share),
     };
     let next = AtomicU64::new(seeds.start);
-    let (endings, failed) = (Mutex::new(Vec::new()), Mutex::new(BTreeSet::new()));
+    let endings = Mutex::new(Vec::new());
+    let failed = Mutex::new(BTreeSet::new());
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +77,7 @@ fn every_schedule_ends_in_identical_bytes_or_a_clear_reason() {
 }
 
 #[test]
-fn honest_clients_are_served_whoever_is_beside_them() {
+fn conforming_clients_are_served_beside_hostile_ones() {
     let run = |seed| Crowd::new(seed).run();
     summarize_crowds(&run_all(CROWDS, run, |seed| format!("{:#?}", Crowd::new(seed))));
 }
@@ -105,7 +106,9 @@ fn summarize_crowds(endings: &[CrowdEnding]) {
 
 /// Prints how schedules ended, and asserts that each reason occurred.
 fn summarize(endings: &[Ending]) {
-    let (mut whole, mut cut, mut reasons) = (0, 0, BTreeMap::new());
+    let mut whole = 0;
+    let mut cut = 0;
+    let mut reasons = BTreeMap::new();
     for ending in endings {
         if ending.is_whole {
             whole += 1

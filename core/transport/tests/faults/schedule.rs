@@ -113,8 +113,11 @@ pub fn link(random: &mut RandomStream) -> Link {
     let mut some = |share: f64, most: f64| {
         if random.chance(share) { random.unit() * most } else { 0.0 }
     };
-    let (loss, twice, late) = (some(0.7, 0.15), some(0.5, 0.2), some(0.5, 0.3));
-    let (changed, cut) = (some(0.5, 0.05), some(0.5, 0.05));
+    let loss = some(0.7, 0.15);
+    let twice = some(0.5, 0.2);
+    let late = some(0.5, 0.3);
+    let changed = some(0.5, 0.05);
+    let cut = some(0.5, 0.05);
     let marked = some(0.3, 0.3);
     Link {
         delay: Duration::from_micros(500 + random.bits() % 150_000),
@@ -231,7 +234,9 @@ impl Schedule {
         let mut world = World::new(self.seed, self.link, clients, servers);
         world.segments = self.segments;
         let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
-        let (mut lives, mut is_back_at, mut calm_attempts) = (1, None, 0);
+        let mut lives = 1;
+        let mut is_back_at = None;
+        let mut calm_attempts = 0;
         let mut faults = self.faults.iter().peekable();
         let mut calm = Time::ZERO;
         let wish = self.wish(&world);

@@ -288,7 +288,8 @@ impl World {
     /// Handles all that happens without time passing, then calls `look` for the events.
     fn settle(&mut self, look: &mut dyn FnMut(&mut World)) {
         for hostile in 0..self.hostile.len() {
-            let (from, server) = (self.hostile[hostile].at, self.ends[EndIndex::SERVER.0].at);
+            let from = self.hostile[hostile].at;
+            let server = self.ends[EndIndex::SERVER.0].at;
             for bytes in self.hostile[hostile].act(self.now) {
                 self.launch(from, server, 0, bytes);
             }
@@ -325,7 +326,8 @@ impl World {
 
     /// Runs until a time, or until `look` returns true. Returns whether it did.
     pub fn run(&mut self, until: Time, look: &mut dyn FnMut(&mut World) -> bool) -> bool {
-        let (mut moment, mut steps) = (self.now, 0);
+        let mut moment = self.now;
+        let mut steps = 0;
         loop {
             let mut enough = false;
             self.settle(&mut |world| enough |= look(world));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn gap_is_requested_at_once_and_after_2_to_8_rtts() {
+    fn gap_is_requested_at_once_and_with_growing_intervals() {
         let mut nacks = Nacks::default();
         arrived(&mut nacks, 100, 0);
         assert_eq!(nacks.due(), Time::NEVER);

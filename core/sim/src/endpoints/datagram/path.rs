@@ -176,7 +176,8 @@ impl DatagramPath {
             return None;
         }
         let (vector, feedback, marks) = header::read_report(p);
-        let (rtt, forward) = (now.since(p.stamp), header::forward_time(p));
+        let rtt = now.since(p.stamp);
+        let forward = header::forward_time(p);
         let ack_report = AckReport { largest_acked: highest, rtt, forward, marks, feedback };
         let arrived = run::arrived(highest, vector.runs());
         let missing = run::missing(highest, vector.runs());

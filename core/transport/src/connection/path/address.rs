@@ -84,7 +84,8 @@ impl PeerAddress {
                 let token = ResetKey::new(&self.secret).token(ConnectionId(self.challenges), from);
                 let mut challenge = [0; 8];
                 challenge.iter_mut().zip(token).for_each(|(c, t)| *c = t);
-                let (came, went) = (bytes, 0);
+                let came = bytes;
+                let went = 0;
                 self.candidate = Some(Box::new(Candidate {
                     address: from,
                     challenge,
@@ -113,7 +114,8 @@ impl PeerAddress {
         if c.tries == 0 || !is_token(&padded.0, &padded.1) {
             return None;
         }
-        (self.remote, self.moved) = (c.address, Some(c.address));
+        self.remote = c.address;
+        self.moved = Some(c.address);
         // After two challenges the response is ambiguous, so it gives no RTT.
         let rtt = (c.tries == 1).then(|| now.since(c.asked));
         self.candidate = None;
@@ -128,7 +130,8 @@ impl PeerAddress {
         timeout: Duration,
     ) -> Option<(SocketAddr, PathFrame)> {
         let size = size as u64;
-        let (remote, candidate) = (self.remote, &mut self.candidate);
+        let remote = self.remote;
+        let candidate = &mut self.candidate;
         let mut may_go = |to: SocketAddr| match candidate {
             _ if to == remote => true,
             Some(c) if c.address == to && c.went + size <= AMPLIFICATION * c.came => {
@@ -152,7 +155,8 @@ impl PeerAddress {
         }
         c.tries += 1;
         c.went += size;
-        (c.asked, c.next) = (now, now + timeout);
+        c.asked = now;
+        c.next = now + timeout;
         Some((c.address, PathFrame::Challenge(c.challenge)))
     }
 

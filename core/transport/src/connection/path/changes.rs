@@ -25,7 +25,8 @@ pub struct PathChanges {
 impl PathChanges {
     /// This end found a change. NEW_PATH announces it.
     pub fn on_found(&mut self) {
-        (self.found, self.must_say) = (self.found + 1, true);
+        self.found += 1;
+        self.must_say = true;
     }
     /// The peer's address changed.
     pub fn on_moved(&mut self) {

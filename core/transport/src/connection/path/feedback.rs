@@ -42,7 +42,8 @@ impl SentFeedback {
         if again || old && feedback != self.feedback {
             let mut words = [0; 16];
             if writer.frame(&Frame::Feedback(feedback_bytes(&feedback, &mut words))).is_ok() {
-                (self.feedback, self.at) = (feedback, now);
+                self.feedback = feedback;
+                self.at = now;
             }
         }
     }

@@ -32,7 +32,9 @@ impl RecentRate {
             return false;
         }
         if now.since(self.since) > srtt.saturating_mul(ROUND_TRIPS).max(MIN_SPAN) {
-            (self.before, self.now, self.since) = (self.now, 0.0, now);
+            self.before = self.now;
+            self.now = 0.0;
+            self.since = now;
         }
         self.now = self.now.max(bps);
         true

@@ -272,11 +272,11 @@ impl Path {
             return PathHints::default();
         }
         let min = self.sender.rtt().min();
-        let (lost, hints) = self.sender.losses_at_short_queue();
+        let (lost, packets) = self.sender.losses_at_short_queue();
         PathHints {
             rate: self.learned.rate().map(|r| r.min(self.sender.max_delivered())),
             rtt: (min < Duration::MAX).then_some(min),
-            loss: (hints >= ENOUGH).then(|| lost as f64 / hints as f64),
+            loss: (packets >= ENOUGH).then(|| lost as f64 / packets as f64),
         }
     }
 
@@ -301,7 +301,8 @@ impl Path {
     pub fn write_feedback(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
         let feedback = self.sender.controller().feedback_to_receiver();
         if !feedback.is_empty() {
-            let (number, srtt) = (self.sender.next_number(), self.sender.rtt().srtt());
+            let number = self.sender.next_number();
+            let srtt = self.sender.rtt().srtt();
             self.feedback.write(now, feedback, (number, srtt), writer);
         }
     }

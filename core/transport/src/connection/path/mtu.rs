@@ -106,7 +106,9 @@ impl Mtu {
         let idle = !self.out && is_useful && now >= self.next;
         if idle && self.is_done() && self.passes < self.most {
             self.again = true;
-            (self.ceiling, self.asked, self.tries) = (self.most, self.most, 0);
+            self.ceiling = self.most;
+            self.asked = self.most;
+            self.tries = 0;
         }
         (idle && !self.is_done()).then_some(self.asked)
     }

@@ -65,14 +65,16 @@ pub(super) struct SizeOutcomes {
 
 impl SizeOutcomes {
     pub fn new(small: u16) -> SizeOutcomes {
-        let (large, full) = (LossRun::default(), LossRun::default());
+        let large = LossRun::default();
+        let full = LossRun::default();
         SizeOutcomes { small, large, full, has_full_arrived: false, probed: None }
     }
     /// A packet arrived. Returns whether it carried more than a probe.
     #[inline]
     fn on_arrived(&mut self, frames: &SentFrames) -> bool {
         if frames.size >= self.small {
-            (self.full, self.has_full_arrived) = (LossRun::default(), true);
+            self.full = LossRun::default();
+            self.has_full_arrived = true;
         }
         if frames.is_probe {
             self.probed = Some((frames.size, true));
@@ -94,7 +96,8 @@ impl SizeOutcomes {
             self.full.on_lost();
         } else {
             // An outage, or losses that do not depend on the size.
-            (self.full.lost, self.full.reports) = (0, 0);
+            self.full.lost = 0;
+            self.full.reports = 0;
         }
         true
     }

@@ -19,7 +19,8 @@ impl LossShare {
         self.all += all;
         if self.all > MOST {
             let scale = 0.5 * MOST / self.all;
-            (self.lost, self.all) = (self.lost * scale, self.all * scale);
+            self.lost *= scale;
+            self.all *= scale;
         }
     }
     /// The loss rate, from 0 to 1; 0 while there are too few packets.
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_follows_the_latest_packets_and_says_nothing_of_few() {
+    fn loss_share_follows_recent_packets_and_needs_enough() {
         let mut share = LossShare::default();
         share.add(10.0, 100.0);
         assert_eq!(share.share(), 0.0);

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
 #[test]
-fn what_is_kept_is_bounded_in_packets_and_bytes() {
+fn kept_packets_are_bounded_in_number_and_bytes() {
     let mut kept = KeptPackets::default();
     (0..1000).for_each(|n| kept.keep(NOW, n, [&[1; 300], &[2; 200]]));
     assert_eq!(kept.iter().count(), 128);
@@ -54,7 +54,7 @@ fn rebuild(
 }
 
 #[test]
-fn one_missing_packet_is_rebuilt_once_and_nothing_else() {
+fn only_the_missing_packet_is_rebuilt_and_once() {
     let mut incoming = receiver(Duration::ZERO);
     let mut of = |numbers: &[u64]| rebuild(&mut incoming, numbers, true, 0);
     assert_eq!(of(&[190, 192, 193]), RepairOutcome::Nothing, "all came");
@@ -76,7 +76,7 @@ fn one_missing_packet_is_rebuilt_once_and_nothing_else() {
 }
 
 #[test]
-fn where_little_is_missing_nothing_is_kept_nor_rebuilt() {
+fn rare_losses_keep_and_rebuild_no_packets() {
     let mut incoming = RepairDecoder::default();
     for n in (0..1000).filter(|n| n % 100 != 99) {
         incoming.on_packet(NOW, n, 0, Some(&frames(n)), Duration::ZERO);
@@ -112,7 +112,8 @@ fn short_transfers_over_a_link_that_loses_are_faster() {
     let (without, none) = late_transfers(false, single());
     assert_eq!(none.client.stats().repairs_sent, 0, "the server takes none");
     let (with, pair) = late_transfers(true, single());
-    let (sent, came) = (pair.client.stats(), pair.server.stats());
+    let sent = pair.client.stats();
+    let came = pair.server.stats();
     assert!(without > 80 && 4 * with < 3 * without, "{with} {without}");
     let share = sent.repair_bytes as f64 / sent.bytes_sent as f64;
     assert!(sent.repairs_sent > 100 && share < 0.14, "{sent:?}");
@@ -124,13 +125,14 @@ fn short_transfers_over_a_link_that_loses_are_faster() {
 #[test]
 fn losses_in_bursts_make_no_more_transfers_late_with_repair() {
     let bursts = || Losses::new(0.1, Duration::from_millis(2));
-    let (without, with) = (late_transfers(false, bursts()).0, late_transfers(true, bursts()).0);
+    let without = late_transfers(false, bursts()).0;
+    let with = late_transfers(true, bursts()).0;
     assert!(without > 20 && with <= without, "{with} {without}");
 }
 
 /// On a clean path, one with 1% loss, and one with queue overflow, no repair packet is sent and no copy kept.
 #[test]
-fn where_little_is_lost_or_a_queue_is_full_nothing_is_repaired() {
+fn rare_losses_or_full_queue_send_no_repairs() {
     for (protocol, queue, loss) in
         [("rrtp", 125_000, 0.0), ("rrtp", 125_000, 0.01), ("rrtp+cubic", 20_000, 0.0)]
     {
@@ -153,7 +155,7 @@ fn where_little_is_lost_or_a_queue_is_full_nothing_is_repaired() {
 
 /// Packets arrive late, twice and after their repair. Each message is delivered once.
 #[test]
-fn nothing_that_was_rebuilt_is_handed_over_twice() {
+fn rebuilt_packet_is_delivered_once() {
     let net = Net { loss: 0.08, late: 0.3, twice: 0.05, swapped: 0.05, ..Net::good() };
     let config = ConnectionConfig { messages_held: 1000, ..config("rrtp") };
     let mut pair = Pair::new(&config, net, 5);
@@ -179,17 +181,20 @@ fn nothing_that_was_rebuilt_is_handed_over_twice() {
 fn after_repair(server: &str, body: &[u8]) -> Option<Closed> {
     let mut pair = Pair::of(&config("rrtp"), &config(server), Net::good(), 1);
     pair.transfer(Side::Client, 10_000, 10.0).expect("a transfer ends");
-    let (now, mut buffer) = (pair.now, [0; 1200]);
+    let now = pair.now;
+    let mut buffer = [0; 1200];
     let frame = Frame::Extension { kind: REPAIR, body };
     let size = pair.client.seal_not_in_flight(now, &mut buffer, &frame).expect("it fits");
-    let (from, to, bytes) = (pair.client_at, pair.server_at, buffer[..size].to_vec());
+    let from = pair.client_at;
+    let to = pair.server_at;
+    let bytes = buffer[..size].to_vec();
     assert!(pair.hand(Flying { from, to, ecn: 0, bytes }));
     pair.run_for(1.0);
     pair.closed(Side::Server).cloned()
 }
 
 #[test]
-fn a_malformed_repair_ends_the_connection_and_one_that_was_not_agreed_is_skipped() {
+fn malformed_repair_ends_connection_and_unnegotiated_one_is_skipped() {
     let itself = [1, 1, 0b10, 0, 1];
     let closed = after_repair("rrtp", &itself);
     assert!(matches!(closed, Some(Closed::Fault { code: 1, .. })), "{closed:?}");

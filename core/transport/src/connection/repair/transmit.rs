@@ -87,7 +87,8 @@ impl Connection {
                 break size;
             }
         };
-        (self.timeouts.sent, self.timeouts.keeps_memory) = (now, true);
+        self.timeouts.sent = now;
+        self.timeouts.keeps_memory = true;
         Some(self.one(self.path.address.remote(), size, true))
     }
 

@@ -53,7 +53,8 @@ fn a_copy_that_comes_first_is_the_only_one_taken() {
     });
     let first = first.unwrap();
     assert_eq!(first[0], EARLY_START);
-    let (now, neighbour) = (world.net.now, "198.51.100.7:6000".parse().unwrap());
+    let now = world.net.now;
+    let neighbour = "198.51.100.7:6000".parse().unwrap();
     world.net.at(SERVER).receive(now, neighbour, 0, &mut first.clone());
     let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
     let (_, is_taken) = world.answered(handle, path).expect("an answer");
@@ -63,7 +64,7 @@ fn a_copy_that_comes_first_is_the_only_one_taken() {
 
 /// An attacker delays the first packet until the client has given up on it, or longer.
 #[test]
-fn a_first_packet_that_was_held_back_is_not_taken_later() {
+fn delayed_early_packet_is_refused_later() {
     for seconds in [5.0, 11.0, 60.0, 4000.0] {
         let mut world = World::acquainted(22);
         let handle = world.start();
@@ -93,7 +94,8 @@ fn a_forged_refusal_does_not_send_the_request_twice() {
     world.run(0.002);
     let nonce: [u8; 16] = world.early_start()[6..22].try_into().unwrap();
     let mut forged = narrows_wire::packet::syn_echo(&nonce, &narrows_wire::Cookie([7; 36]));
-    let (now, from) = (world.net.now, SERVER.parse().unwrap());
+    let now = world.net.now;
+    let from = SERVER.parse().unwrap();
     world.net.at(CLIENT).receive(now, from, 0, &mut forged);
     let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
     let (took, is_taken) = world.answered(handle, path).expect("an answer");
@@ -105,12 +107,13 @@ fn a_forged_refusal_does_not_send_the_request_twice() {
 /// If any byte of the first packet is changed, or it is truncated anywhere, the server accepts only the client's own
 /// request.
 #[test]
-fn damaged_first_packets_harm_nobody() {
+fn damaged_early_packets_harm_no_connection() {
     for at in (0..1200).step_by(61).chain([5, 6, 22, 23, 57, 58, 90, 1199]) {
         for is_cut in [false, true] {
             let mut world = World::acquainted(40);
             let handle = world.start();
-            let (mut first, from) = (None, CLIENT.parse().unwrap());
+            let mut first = None;
+            let from = CLIENT.parse().unwrap();
             world.run_over(0.002, &mut |_, bytes| {
                 first.get_or_insert(bytes.to_vec());
                 Vec::new()
@@ -187,7 +190,8 @@ fn a_burst_of_first_packets_takes_few_places() {
     let mut world = World::served_by(70, settings);
     let mut packets = Vec::new();
     for n in 0..40u8 {
-        let (now, from) = (world.net.now, CLIENT.parse::<SocketAddr>().unwrap());
+        let now = world.net.now;
+        let from = CLIENT.parse::<SocketAddr>().unwrap();
         let server = world.net.at(SERVER);
         let token = server.gate.token(now, from.ip(), &mut *server.entropy);
         let client = world.net.at(CLIENT);

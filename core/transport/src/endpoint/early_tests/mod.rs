@@ -121,7 +121,8 @@ impl World {
         handle: Handle,
         path: &mut dyn FnMut(Time, &[u8]) -> Vec<Time>,
     ) -> Option<(f64, bool)> {
-        let (began, mut got) = (self.net.now, Vec::new());
+        let began = self.net.now;
+        let mut got = Vec::new();
         while self.net.now.since(began) < Duration::from_secs(25) {
             self.run_over(0.001, path);
             let took = self.net.now.since(began).as_secs_f64();
@@ -156,13 +157,16 @@ impl World {
     }
     /// The server's immediate replies to a packet from this address: types of long packets, and bytes in all.
     fn sends(&mut self, from: &str, packet: &[u8]) -> (Vec<u8>, usize) {
-        let (now, from) = (self.net.now, from.parse().unwrap());
+        let now = self.net.now;
+        let from = from.parse().unwrap();
         self.net.at(SERVER).receive(now, from, 0, &mut packet.to_vec());
         while let Some((handle, event)) = self.net.at(SERVER).event() {
             self.net.events.push((SERVER.parse().unwrap(), handle, event));
         }
         self.serve();
-        let (mut buffer, mut kinds, mut bytes) = ([0; 2000], Vec::new(), 0);
+        let mut buffer = [0; 2000];
+        let mut kinds = Vec::new();
+        let mut bytes = 0;
         while let Some(t) = self.net.at(SERVER).transmit(now, &mut buffer, 1) {
             if t.to == from {
                 kinds.push(buffer[0]);
@@ -238,7 +242,7 @@ fn an_answer_that_overtakes_early_echo_is_kept() {
 /// A request was rejected for lack of a place, and then arrived by a full handshake. A later copy is not accepted when
 /// there is a place.
 #[test]
-fn what_was_refused_is_used_up() {
+fn refused_early_data_uses_up_its_token() {
     let mut world = World::acquainted(8);
     world.net.at(SERVER).unconfirmed = 16;
     assert_eq!(world.get(), (0.12, false));
@@ -252,7 +256,7 @@ fn what_was_refused_is_used_up() {
 
 /// A client sends no early data without the server's key, or without a token that permits them.
 #[test]
-fn without_a_key_or_a_permission_nothing_goes_early() {
+fn early_data_needs_a_key_and_a_permission() {
     let mut world = World::acquainted(5);
     let now = world.net.now;
     let anybody = ConnectRequest { server_key: ServerKey::Any, ..request() };
@@ -337,7 +341,7 @@ fn an_old_client_uses_the_token_as_ever() {
 
 /// A client that moved gets a token for its new address.
 #[test]
-fn a_client_that_moved_has_a_token_for_its_new_address() {
+fn migrated_client_gets_a_token_for_its_address() {
     let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();
     let mut world = World::acquainted(80);
     let handle = world.start();

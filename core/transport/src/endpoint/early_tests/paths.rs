@@ -28,7 +28,9 @@ fn each_packet_may_get_lost() {
 /// most once per attempt of the client.
 #[test]
 fn over_a_bad_path_every_request_is_answered() {
-    let (mut taken, mut twice, mut slow) = (0, 0, 0.0f64);
+    let mut taken = 0;
+    let mut twice = 0;
+    let mut slow = 0.0f64;
     for seed in 0..150 {
         let mut world = World::acquainted(1000 + seed);
         let mut random = RandomKey::from_seed(seed).named("path").stream();
@@ -43,7 +45,8 @@ fn over_a_bad_path_every_request_is_answered() {
             copies
         });
         let (took, is_taken) = answered.expect("an answer");
-        (taken, slow) = (taken + u32::from(is_taken), slow.max(took));
+        taken += u32::from(is_taken);
+        slow = slow.max(took);
         let attempts: BTreeSet<Vec<u8>> = world
             .net
             .seen

@@ -22,7 +22,8 @@ impl Behaviour for Churner {
     fn turn(&mut self, now: Time, peer: &mut HostilePeer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();
         for _ in 0..1 + random.bits() % 8 {
-            let (id, data) = (self.id, MUCH.to_be_bytes());
+            let id = self.id;
+            let data = MUCH.to_be_bytes();
             self.id += 4;
             if random.chance(0.5) {
                 said.push(

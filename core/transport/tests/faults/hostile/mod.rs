@@ -140,7 +140,8 @@ impl Hostile {
 
     /// Compares the bytes sent to it with the limit.
     pub fn check(&self) {
-        let (sent, bound) = (self.traffic.sent_to, self.behaviour.bound(&self.traffic));
+        let sent = self.traffic.sent_to;
+        let bound = self.behaviour.bound(&self.traffic);
         assert!(sent <= bound, "{sent} bytes to {:?}, not {bound}: {:?}", self.kind, self.traffic);
     }
 
@@ -154,7 +155,8 @@ impl Hostile {
 
     fn turn(&mut self, now: Time) {
         if now >= self.over {
-            (self.stage, self.due) = (Stage::Closed, Time::NEVER);
+            self.stage = Stage::Closed;
+            self.due = Time::NEVER;
             return;
         }
         match &mut self.stage {
