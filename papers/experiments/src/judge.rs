@@ -56,7 +56,7 @@ pub struct CheckedClaim {
     /// Why the result differs, or why the stated number is impossible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// DifferenceCause, if the result differs.
+    /// The kind of cause, if the result differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<DifferenceCause>,
     /// The row that shows the cause, as `s0-f4.8#14`.

@@ -22,28 +22,32 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 /// Interval at which the path's RTT and MTU are checked.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Lifetime of cached results, since this machine's own addresses may change.
-const JUDGED_FOR: Duration = Duration::from_secs(10);
+const CACHE_LIFETIME: Duration = Duration::from_secs(10);
 /// Maximum number of cached destinations.
-const MAX_JUDGED: usize = 1024;
+const MAX_CACHED: usize = 1024;
 
 /// Results by destination and port: whether it is permitted.
-type Judged = HashMap<(IpAddr, u16), bool>;
+type CachedResults = HashMap<(IpAddr, u16), bool>;
 
 /// Checks whether a destination is permitted, with a cache.
-struct Judge(Mutex<JudgeState>);
+struct DestinationFilter(Mutex<FilterState>);
 
-struct JudgeState {
+struct FilterState {
     targets: Targets,
     /// Start of the cache's lifetime.
     since: Instant,
-    known: Judged,
+    known: CachedResults,
 }
 
-impl Judge {
-    fn new(targets: Targets) -> Judge {
-        Judge(Mutex::new(JudgeState { targets, since: Instant::now(), known: HashMap::new() }))
+impl DestinationFilter {
+    fn new(targets: Targets) -> DestinationFilter {
+        DestinationFilter(Mutex::new(FilterState {
+            targets,
+            since: Instant::now(),
+            known: HashMap::new(),
+        }))
     }
 
     fn set_targets(&self, targets: Targets) {
@@ -55,25 +59,25 @@ impl Judge {
     /// Applies the rules for connections. A packet without a port is permitted only if all ports are.
     fn permits(&self, address: IpAddr, port: u16) -> bool {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let JudgeState { targets, since, known } = &mut *state;
-        if since.elapsed() > JUDGED_FOR || known.len() >= MAX_JUDGED {
+        let FilterState { targets, since, known } = &mut *state;
+        if since.elapsed() > CACHE_LIFETIME || known.len() >= MAX_CACHED {
             *since = Instant::now();
             *known = HashMap::new();
         }
         if let Some(permits) = known.get(&(address, port)) {
             return *permits;
         }
-        let judged = dial::judge(targets, None, address, port);
+        let result = dial::judge(targets, None, address, port);
         // If the check failed, do not cache the result: the next packet repeats it.
-        if judged != Err(Denied::Unchecked) {
-            known.insert((address, port), judged.is_ok());
+        if result != Err(Denied::Unchecked) {
+            known.insert((address, port), result.is_ok());
         }
-        judged.is_ok()
+        result.is_ok()
     }
 }
 
 /// A client's connection that carries packets.
-struct Seat {
+struct CarryingConnection {
     given: TunnelAddresses,
     outgoing: OutgoingPackets<FlowTarget>,
     /// Notified when a newer connection of the same client takes over.
@@ -90,9 +94,9 @@ pub(crate) struct FarTun {
     device: Arc<Device>,
     networks: Networks,
     given: RwLock<HashMap<PublicKey, TunnelAddresses>>,
-    judge: Arc<Judge>,
+    filter: Arc<DestinationFilter>,
     /// Connections by the client's addresses.
-    seats: Mutex<HashMap<IpAddr, Arc<Seat>>>,
+    carrying: Mutex<HashMap<IpAddr, Arc<CarryingConnection>>>,
 }
 
 impl FarTun {
@@ -116,10 +120,10 @@ impl FarTun {
             device.add_address(address, prefix)?;
         }
         let given = RwLock::new(addresses(&known, &permissions.clients));
-        let judge = Arc::new(Judge::new(permissions.targets.clone()));
+        let filter = Arc::new(DestinationFilter::new(permissions.targets.clone()));
         let device = Arc::new(device);
-        let seats = Mutex::default();
-        Ok(FarTun { device, networks: known, given, judge, seats })
+        let carrying = Mutex::default();
+        Ok(FarTun { device, networks: known, given, filter, carrying })
     }
 
     /// Replaces the listed clients and targets. Returns the listed clients that have other addresses now.
@@ -130,7 +134,7 @@ impl FarTun {
         let known = self.networks.check(permissions.clients.len());
         known.map_err(|line| Error::new(ErrorKind::Input, line))?;
         let new = addresses(&self.networks, &permissions.clients);
-        self.judge.set_targets(permissions.targets.clone());
+        self.filter.set_targets(permissions.targets.clone());
         let mut given = self.given.write().unwrap_or_else(PoisonError::into_inner);
         let is_moved = |(key, before): &(&PublicKey, &TunnelAddresses)| {
             new.get(*key).is_some_and(|now| now != *before)
@@ -158,13 +162,13 @@ impl FarTun {
         while let Ok(length) = self.device.read(&mut bytes).await {
             let bytes = bytes.get(..length).unwrap_or_default();
             let Some(packet) = IpPacket::read(bytes) else { continue };
-            let seat = {
-                let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-                seats.get(&packet.destination).cloned()
+            let carrier = {
+                let carrying = self.carrying.lock().unwrap_or_else(PoisonError::into_inner);
+                carrying.get(&packet.destination).cloned()
             };
             // No client has this address: the packet is lost, as on any link.
-            let Some(seat) = seat else { continue };
-            if let Err(mtu) = seat.outgoing.send(&packet, bytes)
+            let Some(carrier) = carrier else { continue };
+            if let Err(mtu) = carrier.outgoing.send(&packet, bytes)
                 && let Some(error_packet) = too_big::answer(&packet, bytes, mtu, packet.destination)
             {
                 self.device.write(&error_packet);
@@ -183,17 +187,17 @@ impl FarTun {
         over: impl Future<Output = ()>,
     ) -> (Option<String>, bool) {
         let own = given.clone();
-        let judge = self.judge.clone();
-        let judge = move |packet: &IpPacket| {
+        let filter = self.filter.clone();
+        let filter = move |packet: &IpPacket| {
             if !own.is_near(packet.source) {
                 Err(DropReason::Source)
-            } else if judge.permits(packet.destination, packet.port) {
+            } else if filter.permits(packet.destination, packet.port) {
                 Ok(())
             } else {
                 Err(DropReason::Destination)
             }
         };
-        let incoming = Arc::new(IncomingMessages::new(self.device.clone(), Box::new(judge), tell));
+        let incoming = Arc::new(IncomingMessages::new(self.device.clone(), Box::new(filter), tell));
         let sink = incoming.clone();
         let goal = FlowTarget::Packets(Box::new(move |message| sink.take(message)));
         let Some(flow) = UdpFlows::add(flows, stream, goal) else { return (None, false) };
@@ -201,35 +205,35 @@ impl FarTun {
         else {
             return (None, false);
         };
-        let seat = Arc::new(Seat { given, outgoing, replaced: Notify::new() });
-        self.sit(&seat);
-        let looks = async {
+        let carrier = Arc::new(CarryingConnection { given, outgoing, replaced: Notify::new() });
+        self.assign(&carrier);
+        let checks = async {
             loop {
-                seat.outgoing.look();
-                sleep(LOOK).await;
+                carrier.outgoing.look();
+                sleep(CHECK_INTERVAL).await;
             }
         };
         let is_replaced = tokio::select! {
             () = over => false,
-            () = seat.replaced.notified() => true,
-            () = looks => false,
-            () = seat.outgoing.run() => false,
+            () = carrier.replaced.notified() => true,
+            () = checks => false,
+            () = carrier.outgoing.run() => false,
         };
-        self.leave(&seat);
+        self.leave(&carrier);
         (incoming.dropped(), is_replaced)
     }
 
-    fn sit(&self, seat: &Arc<Seat>) {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        for (address, _) in seat.given.pairs() {
-            if let Some(before) = seats.insert(*address, seat.clone()) {
+    fn assign(&self, carrier: &Arc<CarryingConnection>) {
+        let mut carrying = self.carrying.lock().unwrap_or_else(PoisonError::into_inner);
+        for (address, _) in carrier.given.pairs() {
+            if let Some(before) = carrying.insert(*address, carrier.clone()) {
                 before.replaced.notify_one();
             }
         }
     }
 
-    fn leave(&self, seat: &Arc<Seat>) {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        seats.retain(|_, other| !Arc::ptr_eq(other, seat));
+    fn leave(&self, carrier: &Arc<CarryingConnection>) {
+        let mut carrying = self.carrying.lock().unwrap_or_else(PoisonError::into_inner);
+        carrying.retain(|_, other| !Arc::ptr_eq(other, carrier));
     }
 }
