@@ -127,7 +127,7 @@ impl RelayObserver {
         let counts = lock(&self.shared.counts);
         (RelayStats { lateness: counts.late.read(), ..counts.stats }, counts.waiting)
     }
-    /// The current state; resets [`RelaySnapshot::most`].
+    /// The current state; resets [`RelaySnapshot::max`].
     pub fn look(&self) -> RelaySnapshot {
         let counts = &mut *lock(&self.shared.counts);
         let max = std::mem::replace(&mut counts.max, counts.waiting);
