@@ -2,7 +2,7 @@
 
 use narrows_base::SpecError;
 use narrows_base::list::List;
-use narrows_recovery::protocol::{self, LENT_STREAMS, PROTOCOLS, ProtocolEntry};
+use narrows_recovery::protocol::{self, LENT_STREAMS, PROTOCOLS, ProtocolEntry, STREAMS};
 
 /// Papers, as docs/papers.md names them.
 const STPD: &str = "the ST-PD thesis";
@@ -120,9 +120,11 @@ pub static TCP_PROTOCOLS: List<ProtocolEntry> = List::new(
     ],
 );
 
-/// The protocols with a name of their own: those over TCP, then those over datagrams.
+/// The protocols with a name of their own: Narrows' own first, and of these and of the added ones those over TCP first.
 pub fn named() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
-    TCP_PROTOCOLS.iter().chain(PROTOCOLS.iter())
+    let added = |list: &'static List<ProtocolEntry>| list.iter().skip(list.built_in().len());
+    let own = TCP_PROTOCOLS.built_in().iter().chain(PROTOCOLS.built_in());
+    own.chain(added(&TCP_PROTOCOLS)).chain(added(&PROTOCOLS))
 }
 
 /// The named protocols of Narrows itself. Does not end the time in which protocols can be added.
@@ -132,7 +134,7 @@ pub fn built_in() -> impl Iterator<Item = &'static ProtocolEntry> {
 
 /// Every protocol name: the named ones, then `rrtp+NAME` for every controller. Lent controllers are not included.
 pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
-    TCP_PROTOCOLS.iter().chain(protocol::every())
+    named().chain(STREAMS.iter())
 }
 
 /// Finds a listed protocol by its name. Papers call `reno` SACK TCP: it is also found as `sack`.
