@@ -501,7 +501,7 @@ class FromThePage:
     @property
     def longer(self):
         """Whether the path has become longer."""
-        if isinstance(self.policy, Competitive) or not self.run:
+        if isinstance(self.policy, Competitive) or not self.run or self.e.jitters:
             return False
         stays = max(self.run) < (1 + MIN_CHANGE) * min(self.run)
         return stays and (self.sum > THRESHOLD or len(self.run) >= CYCLE)

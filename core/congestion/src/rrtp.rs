@@ -222,7 +222,7 @@ impl Rrtp {
             Policy::Startup(_) => {}
             Policy::Alone(alone) => {
                 alone.on_round(view, &self.path);
-                if self.evidence.path_is_longer() {
+                if self.evidence.path_is_longer() && !self.path.jitters() {
                     self.path.lengthen();
                     self.begin_alone(PolicyReason::PathIsLonger);
                 } else if self.evidence.refutes() && self.path.jitters() {
