@@ -3,7 +3,7 @@
 /// Defines `factory`, `names` and `run` for a stack.
 macro_rules! quic_stack {
     ($proto:ident, $ours:ident, $node:ident) => {
-        use crate::{Outcome, Test};
+        use crate::transfer::{Outcome, Test};
         use narrows_testnet::$node::{QuicNode, Transfer};
         use narrows_testnet::{Ended, Network, run as run_network};
         use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};

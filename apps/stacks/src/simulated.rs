@@ -1,6 +1,6 @@
 //! Linux's TCP and rrtp in Narrows' simulator.
 
-use crate::{Outcome, Test};
+use crate::transfer::{Outcome, Test};
 use narrows_base::Duration;
 use narrows_lab::compare::Question;
 use narrows_scenario::Plan;

@@ -121,12 +121,10 @@ fn client_chooses_the_permitting_servers_protocol() {
         (any, "rrtp+tfrc(min-rto=100ms)", "rrtp+tfrc(min-rto=100ms)"),
         (any, "rrtp+fixed(rate=10Mbit/s)", "rrtp+fixed(rate=10Mbit/s)"),
         (Permit::Own, "rrtp+bbr", "rrtp+cubic"),
-        // Rates set by the receiver or by the client; a protocol for simulation only; an invalid
-        // name.
+        // Rates set by the receiver or by the client; an invalid name.
         (Permit::Listed, "tear-reliable", "rrtp+cubic"),
         (Permit::Listed, "rrtp-lasthop", "rrtp+cubic"),
         (Permit::Listed, "rrtp+fixed", "rrtp+cubic"),
-        (Permit::Listed, "vegas", "rrtp+cubic"),
         (Permit::Listed, "gentle(", "rrtp+cubic"),
     ];
     for (permit, announced, sent_with) in cases {
