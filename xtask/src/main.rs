@@ -5,6 +5,8 @@ mod all_cores;
 #[cfg(feature = "measure")]
 mod bench_networks;
 #[cfg(feature = "measure")]
+mod bench_paths;
+#[cfg(feature = "measure")]
 mod bench_transport;
 mod bpf;
 mod command;
@@ -48,6 +50,7 @@ cargo xtask COMMAND
   bench networks   scores of controllers on networks drawn at random, in simulation (--set dev|check, --seed N,
                    --only PART,…, --protocols A,B, --traces DIR, --quick, --light, --each, --json FILE,
                    --before FILE: paired differences from such a file)
+  bench paths      one stream over several paths, in simulation (--seeds N, --protocol P, beginnings of rows)
   bench transport  rrtp beside quinn and Hysteria 2, in real time; writes its sections of docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md
                    (both: --links A,B, --protocols A,B, --runs N, --shorter F, --resume, --again, --any-commit)
@@ -105,9 +108,10 @@ fn measure(args: &[String]) -> Result<(), String> {
     let words: Vec<&str> = args.iter().take(2).map(String::as_str).collect();
     match words[..] {
         ["bench", "networks"] => bench_networks::run(&args[2..]),
+        ["bench", "paths"] => bench_paths::run_bench(&args[2..]),
         ["bench", "transport"] => bench_transport::run(&args[2..]),
         ["sim-vs-real", ..] => sim_vs_real::run(&args[1..]),
-        _ => Err(format!("bench networks or bench transport\n\n{HELP}")),
+        _ => Err(format!("bench networks, bench paths or bench transport\n\n{HELP}")),
     }
 }
 
