@@ -58,8 +58,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     if has("--try") {
-        let tried = folders.iter().filter(|f| named.contains(&name(f).as_str()));
-        return tried.map(|f| try_out(&experiment::load(f)?, jobs)).collect();
+        let mut tried = folders.iter().filter(|f| named.contains(&name(f).as_str()));
+        return tried.try_for_each(|f| try_out(&experiment::load(f)?, jobs));
     }
     let sample = check && !every && named.is_empty();
     let mut fingerprints = Fingerprints::read(&root)?;

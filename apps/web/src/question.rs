@@ -83,6 +83,7 @@ pub fn untimed() -> RunControl<'static> {
 fn compare(given: &[(String, String)]) -> Result<Compare, String> {
     let mut options = Compare {
         link: links::DEFAULT.into(),
+        paths: Vec::new(),
         protocols: None,
         aim: Aim::Bulk,
         source: None,

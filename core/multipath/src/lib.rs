@@ -10,13 +10,15 @@
 //! [`Liveness`] detects a silent path within one probe timeout.
 
 mod arrival;
+mod entry;
 mod list;
 mod liveness;
 mod path;
 mod scheduler;
 mod schedulers;
 
-pub use list::{SCHEDULER_NAMES, SCHEDULERS, SchedulerEntry};
+pub use entry::SchedulerEntry;
+pub use list::{SCHEDULER_NAMES, SCHEDULERS};
 pub use liveness::Liveness;
 pub use path::{PathState, PathStatus};
 pub use scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};

@@ -1,24 +1,8 @@
 //! The list of schedulers.
 
-use crate::scheduler::Scheduler;
+use crate::entry::SchedulerEntry;
 use crate::schedulers::{blest, earliest, ecf, min_rtt, redundant, round_robin, weighted};
-use narrows_base::Descriptor;
-use narrows_base::list::{List, Listed};
-
-/// A listed scheduler.
-#[derive(Clone, Copy, Debug)]
-pub struct SchedulerEntry {
-    /// Name, source and status.
-    pub descriptor: &'static Descriptor,
-    /// Builds it.
-    pub build: fn() -> Box<dyn Scheduler>,
-}
-
-impl Listed for SchedulerEntry {
-    fn name(&self) -> &'static str {
-        self.descriptor.name
-    }
-}
+use narrows_base::list::List;
 
 /// The names of all schedulers; the first is the default.
 pub const SCHEDULER_NAMES: &[&str] =

@@ -2,7 +2,6 @@
 
 use crate::datagram::Datagram;
 use crate::network::{Network, NodeId};
-use crate::script::Script;
 use std::time::{Duration, Instant};
 
 /// Datagrams that a program may send at one point in time: more means that it does not count what it sends.
@@ -63,7 +62,7 @@ impl Ended {
 
 /// Runs programs on hosts of a network until all are done, nothing can happen any more, or the limit is reached.
 pub fn run(network: &mut Network, nodes: &mut [(NodeId, &mut dyn Node)], limit: Duration) -> Ended {
-    run_scripted(network, nodes, limit, &mut Script::default().begin())
+    run_scripted(network, nodes, limit, &mut NoSteps)
 }
 
 /// What a running script does between the steps of a run.
@@ -74,6 +73,17 @@ pub(crate) trait Steps {
     fn step(&mut self, since: Duration, now: Instant, nodes: &mut [(NodeId, &mut dyn Node)]);
     /// Looks at the programs after they were polled.
     fn observe(&mut self, since: Duration, nodes: &mut [(NodeId, &mut dyn Node)]);
+}
+
+/// A run without a script.
+struct NoSteps;
+
+impl Steps for NoSteps {
+    fn next(&self) -> Option<Duration> {
+        None
+    }
+    fn step(&mut self, _: Duration, _: Instant, _: &mut [(NodeId, &mut dyn Node)]) {}
+    fn observe(&mut self, _: Duration, _: &mut [(NodeId, &mut dyn Node)]) {}
 }
 
 /// A program's timers and whether it must be polled.

@@ -1,7 +1,7 @@
 //! Blocking estimation: a slower path is left idle if its packet would block the window of the connection for the
 //! faster one.
 
-use crate::list::SchedulerEntry;
+use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready, usable};
 use crate::scheduler::{Choice, Piece, Scheduler};
 use narrows_base::{Descriptor, Status, Time};

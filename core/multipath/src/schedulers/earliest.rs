@@ -9,7 +9,7 @@
 //! a share of extra bytes.
 
 use crate::arrival::{delay, departure, transmission};
-use crate::list::SchedulerEntry;
+use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready, usable};
 use crate::scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};
 use narrows_base::{Descriptor, Duration, Status, Time};

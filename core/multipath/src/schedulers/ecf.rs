@@ -1,6 +1,6 @@
 //! Earliest completion first: a slower path is left idle if the fastest one would deliver all waiting data sooner.
 
-use crate::list::SchedulerEntry;
+use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready, usable};
 use crate::scheduler::{Choice, Piece, Scheduler};
 use narrows_base::{Descriptor, Status, Time};

@@ -1,7 +1,7 @@
 //! The path with the smallest smoothed RTT among those that may send: the default of the Linux kernel's MPTCP before
 //! 5.19 and of most QUIC stacks.
 
-use crate::list::SchedulerEntry;
+use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready};
 use crate::scheduler::{Choice, Piece, Scheduler};
 use narrows_base::{Descriptor, Status, Time};

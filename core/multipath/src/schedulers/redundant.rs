@@ -1,6 +1,6 @@
 //! Every path carries all data: the earliest copy counts.
 
-use crate::list::SchedulerEntry;
+use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready, usable};
 use crate::scheduler::{Choice, InFlightPiece, Piece, Scheduler};
 use narrows_base::{Descriptor, Status, Time};

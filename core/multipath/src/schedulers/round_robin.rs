@@ -1,6 +1,6 @@
 //! The paths in turn, among those that may send.
 
-use crate::list::SchedulerEntry;
+use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready};
 use crate::scheduler::{Choice, Piece, Scheduler};
 use narrows_base::{Descriptor, Status, Time};

@@ -3,6 +3,7 @@
 use super::{COUNT, FlowRoute, FurtherPaths, LinkNode, Multicast, NONE, Network, SampledSeries};
 use crate::calendar::Calendar;
 use crate::check;
+use crate::endpoints::{SimulatedReceiver, SimulatedSender};
 use crate::flow::{Application, Flow, FlowStats, FlowTimers};
 use crate::frames::FrameMeter;
 use crate::histogram::Histogram;
@@ -202,4 +203,27 @@ fn transfers(
         out.push(list);
     }
     Ok(out)
+}
+
+impl Network {
+    /// Adds the routes of further paths and numbers these, after flows and branches.
+    fn build_further_paths(&mut self, users: &mut [u32]) {
+        self.further.first = self.routes.len();
+        for (number, paths) in std::mem::take(&mut self.further.unnumbered) {
+            let first = self.routes.len() as u32;
+            let group = self.routes[number as usize].group;
+            for path in &paths {
+                let ways = [&path.forward, &path.back].map(|links| self.add_route(links, users));
+                self.routes.push(FlowRoute { ways, group, series: NONE });
+                self.further.owners.push(number);
+            }
+            let flow = &mut self.flows[number as usize];
+            if let SimulatedSender::Multipath(sender) = &mut flow.sender {
+                sender.number_paths(first);
+            }
+            if let SimulatedReceiver::Multipath(receiver) = &mut flow.receiver {
+                receiver.number_paths(first);
+            }
+        }
+    }
 }
