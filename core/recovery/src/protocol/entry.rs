@@ -141,7 +141,7 @@ impl ProtocolEntry {
     pub fn is_printed(&self) -> bool {
         self.name.ends_with(PRINTED)
     }
-    /// Sets the default loss classifier, one of [`LOSS_CLASSIFIERS`](narrows_recovery::loss_classifier::LOSS_CLASSIFIERS).
+    /// Sets the default loss classifier, one of [`LOSS_CLASSIFIERS`](crate::loss_classifier::LOSS_CLASSIFIERS).
     #[must_use]
     pub const fn with_classifier(mut self, classifier: &'static str) -> ProtocolEntry {
         self.classifier = classifier;
