@@ -141,7 +141,7 @@ class Controls {
       slider.input.setAttribute("aria-valuetext", slider.output.textContent);
     }
     if (document.activeElement !== byId("q-protocols")) byId("q-protocols").value = this.question.get("protocols") || protocols.join(",");
-    byId("q-duration").placeholder = `${seconds}s`;
+    byId("q-duration").placeholder = `${Number(seconds.toFixed(3))}s`;
     this.chips(protocols);
   }
 
