@@ -82,6 +82,13 @@ pub fn collect(
             format!("interrupted: {finished} of {wanted} runs finished; means are over those"),
         );
     }
+    if plan.reported.iter().any(|group| s.flows[*group].paths.len() > 1) {
+        notes.push(
+            "several paths are simulated only: a connection over sockets has one path; used, lost and \
+             queue are those of the first"
+                .into(),
+        );
+    }
     for group in &plan.reported {
         let flows = &s.flows[*group];
         if flows.count > LISTED_FLOWS {

@@ -156,6 +156,21 @@ fn a_record_of_rates_becomes_a_trace() {
 }
 
 #[test]
+fn compare_over_several_paths_names_what_sockets_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    let compare = |second: &str| {
+        let paths = ["compare", "--path", "3Mbit/s,10ms", "--path", second];
+        narrows(folder.path(), &[&paths[..], &["--duration", "2s", "--seeds", "2"]].concat())
+    };
+    let both = compare("2Mbit/s,40ms");
+    let shown = text(&both.stdout) + &text(&both.stderr);
+    assert!(both.status.success() && shown.contains("several paths are simulated only"), "{shown}");
+    let unknown = compare("nonsense");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).starts_with("narrows: --path: unknown link 'nonsense'"));
+}
+
+#[test]
 fn a_sweep_writes_its_files_and_runs_no_point_twice() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["sweep", "--duration", "2s", "--vary", "loss=0%,1%,5%", "--seeds", "2", "--json"];
