@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|access|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE";
 
-/// The protocol by whose work `--light` leaves networks out.
+/// `--light` leaves networks out by the work of this protocol.
 const REFERENCE: &str = "rrtp";
 /// Numbers of networks, networks by access type, mixes and networks for transfers; `--quick` uses the first of them.
 const FULL: [usize; 4] = [600, 300, 240, 100];

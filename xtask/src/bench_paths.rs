@@ -178,7 +178,7 @@ fn over(links: &[String], rates: &[f64], protocol: &str, seeds: u64) -> Result<M
 const PEER: &str = "rrtp+cubic(scheduler=minrtt)";
 
 /// One row: the default over both paths, each path alone, and the peer. Shares are of `sum` in Mbit/s, or without one of
-/// what the paths deliver alone.
+/// the paths' own deliveries.
 fn row(
     name: &str,
     links: &[String],
@@ -229,7 +229,7 @@ const BAD: [(&str, &str, &str); 4] = [
 const HEAD: &str = "| paths | share of the sum | better path alone | peer | first path, % | queue, ms | peer's | \
                     reorder memory, KiB | extra bytes, % |\n|---|---|---|---|---|---|---|---|---|";
 
-/// What happens to the first of two paths.
+/// The failure of the first of two paths.
 #[derive(Clone, Copy)]
 enum Fault {
     Both,
@@ -254,7 +254,8 @@ fn fails(name: &str, fault: Fault, seeds: u64) -> Result<(), String> {
         let groups = [("main", "rrtp", SourceSpec::bulk())];
         let mut spec = network(&links, &groups, seed).map_err(|e| e.to_string())?;
         spec.measure_from = Time::ZERO;
-        let (from, to) = (Time::from_secs_f64(20.0), Time::from_secs_f64(40.0));
+        let from = Time::from_secs_f64(20.0);
+        let to = Time::from_secs_f64(40.0);
         let forward: [LinkChange; 2] = match fault {
             Fault::Both | Fault::Forward => [all_lost()?, LinkChange::Loss(Vec::new())],
             Fault::Large => [LinkChange::Mtu(576), LinkChange::Mtu(65_535)],
@@ -348,7 +349,7 @@ fn drawn(seed: u64) -> [PathText; 2] {
     [one(), one()]
 }
 
-/// What is run.
+/// The protocol and the links of a run.
 #[derive(Clone)]
 struct Bench {
     /// The protocol under test.

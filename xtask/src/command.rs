@@ -10,7 +10,7 @@ pub fn cargo(args: &[&str]) -> Result<(), String> {
 }
 
 /// Cargo without the variables that describe xtask: build scripts run again when these change, as between this command
-/// and plain cargo, and what depends on them would be compiled again.
+/// and plain cargo, and their dependents would be compiled again.
 pub fn cargo_command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(args);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The three floors, from the lowest. A crate depends on none of a floor above its own.
+/// The three floors, from the lowest. A crate depends on its own floor and those below.
 pub const FLOORS: [&str; 3] = ["core", "papers", "apps"];
 
 /// Every crate of the floors, the Python package's and the developers'.

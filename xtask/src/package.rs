@@ -1,4 +1,4 @@
-//! `cargo xtask package`: what users install, in `target/package`, with a table of the files.
+//! `cargo xtask package`: the packages for users, in `target/package`, with a table of the files.
 
 use crate::command::{cargo, run};
 use crate::python::environment;
@@ -73,7 +73,7 @@ fn check_installed(has_target: bool, has_compiler: bool) -> Result<(), String> {
     ))
 }
 
-/// Fails if the development build lacks what `--debug` packs.
+/// Fails if the development build lacks a file that `--debug` packs.
 fn check_built(folder: &Path) -> Result<(), String> {
     let mut needed = ["narrows", MODULE].iter().map(|name| folder.join(name));
     needed.find(|file| !file.is_file()).map_or(Ok(()), |file| {
@@ -288,7 +288,7 @@ fn try_all(out: &Path, is_debug: bool) -> Result<(), String> {
     })
 }
 
-/// Installs, uses and removes what is compiled.
+/// Installs, uses and removes the compiled packages.
 fn try_packages(out: &Path, is_debug: bool) -> Result<(), String> {
     let script = |name: &str, what: &str| {
         run(Command::new("bash").arg(format!("packaging/try/{name}")).arg(out), what)

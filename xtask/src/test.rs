@@ -79,7 +79,7 @@ fn program(message: &str) -> Option<Program> {
 }
 
 /// Runs the groups, each in its order, as many at once as there are cores: a program has as many threads, but many tests
-/// wait for sockets, processes and the kernel. A failure stops nothing.
+/// wait for sockets, processes and the kernel. The others run after a failure, too.
 fn at_once(groups: VecDeque<Vec<Program>>) -> Result<(), String> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let groups = Mutex::new(groups);

@@ -15,7 +15,7 @@ pub type Run = fn(&str, &Test) -> Result<Outcome, Box<dyn Error>>;
 /// A protocol stack.
 #[derive(Debug)]
 pub struct Stack {
-    /// Its name.
+    /// As in tables and `--only`.
     pub name: &'static str,
     /// Names of its controllers.
     pub controllers: fn() -> Vec<String>,

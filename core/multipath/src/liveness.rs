@@ -10,7 +10,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// would find a dead path only when its window is full. This one begins with the first packet after the last answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
-    /// When the first packet since the last answer left; [`Time::NEVER`] if there is none.
+    /// When the first packet since the last answer left; [`Time::NEVER`] without such a packet.
     unanswered: Time,
     /// When the next probe is due; [`Time::NEVER`] while the path is not silent.
     next_probe: Time,

@@ -32,7 +32,7 @@ pub struct PathState {
     pub rate: f64,
     /// Congestion window in bytes; `u64::MAX` if only a rate limits.
     pub cwnd: u64,
-    /// Bytes in flight.
+    /// Bytes sent, neither acknowledged nor lost.
     pub bytes_in_flight: u64,
     /// Share of packets lost, 0 to 1.
     pub loss: f64,
@@ -83,7 +83,7 @@ impl PathState {
     }
 }
 
-/// The usable paths with their indices: the available ones, or if there are none, those on standby.
+/// The usable paths with their indices: the available ones, else those on standby.
 pub(crate) fn usable(paths: &[PathState]) -> impl Iterator<Item = (usize, &PathState)> + Clone {
     let is_available = |p: &PathState| p.status == PathStatus::Available;
     let wanted =

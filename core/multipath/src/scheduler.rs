@@ -21,7 +21,7 @@ pub struct Piece {
     /// Bytes that wait, including the piece: of new data, `u64::MAX` if these have no end, or of lost data for a lost
     /// piece.
     pub backlog: u64,
-    /// Its class.
+    /// Bulk data, or data that must arrive soon.
     pub class: TrafficClass,
     /// When it is useless; [`Time::NEVER`] for never.
     pub deadline: Time,
@@ -40,7 +40,7 @@ pub struct InFlightPiece {
     pub length: u32,
 }
 
-/// What to do with a piece of data.
+/// A scheduler's decision on a piece of data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// Send it on the path with this index, which may send now.

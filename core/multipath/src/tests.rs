@@ -110,7 +110,7 @@ fn any_path() -> impl Strategy<Value = PathState> {
 }
 
 proptest! {
-    /// Whatever the numbers, no scheduler panics, and none chooses a path that is unusable, on standby beside an
+    /// With any numbers no scheduler panics or chooses a path that is unusable, on standby beside an
     /// available one, or not permitted to send.
     #[test]
     fn schedulers_choose_only_usable_paths(

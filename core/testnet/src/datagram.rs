@@ -1,4 +1,4 @@
-//! What hosts send to each other.
+//! The datagrams between hosts.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -178,7 +178,7 @@ impl Network {
         Ok(self.add(Kind::Host(addresses.to_vec())))
     }
 
-    /// Adds a router.
+    /// Adds a node that forwards and has no program.
     pub fn add_router(&mut self) -> NodeId {
         self.add(Kind::Router)
     }
@@ -396,7 +396,7 @@ impl Network {
         }
     }
 
-    /// When [`poll`](Network::poll) next has something to do; `None` if nothing is on its way and no change is due.
+    /// When [`poll`](Network::poll) next has something to do; `None` without a datagram on its way or a change to come.
     pub fn next_timeout(&self) -> Option<Instant> {
         if !self.arrived.is_empty() {
             return Some(self.instant(self.now));
@@ -577,7 +577,7 @@ impl Network {
         if !self.flows.contains_key(&(source, destination)) {
             let flow = RandomKey::from_seed(self.seed).named("flow").named("main").numbered(number);
             let data = flow.named("data").bits();
-            // What a simulation adds to tell the two directions apart.
+            // A simulation's names that tell the two directions apart.
             let acks = flow.named("acks").bits() ^ 0xAC0_AC0;
             self.flows.insert((source, destination), (data, 0));
             self.flows.insert((destination, source), (acks, 0));

@@ -4,7 +4,7 @@ use crate::datagram::Datagram;
 use crate::network::{Network, NodeId};
 use std::time::{Duration, Instant};
 
-/// Datagrams that a program may send at one point in time: more means that it does not count what it sends.
+/// Datagrams that a program may send at one point in time: more means that it does not count them.
 const MAX_BURST: usize = 1 << 17;
 
 /// A program on a host: a protocol stack, with the application that uses it.
@@ -21,7 +21,7 @@ pub trait Node {
     fn next_timeout(&mut self) -> Option<Instant>;
     /// Whether it has finished. A run ends when all programs have.
     fn done(&self) -> bool;
-    /// A number that scripts check, such as `bytes` or `cwnd`; `None` if there is none of this name.
+    /// A number that scripts check, such as `bytes` or `cwnd`; `None` for an unknown name.
     fn variable(&self, name: &str) -> Option<f64> {
         let _ = name;
         None
@@ -38,7 +38,7 @@ pub trait Node {
 pub enum Ended {
     /// All programs were done after this time.
     Done(Duration),
-    /// Nothing was on its way and no timer was set, but a program was not done.
+    /// No datagram was on its way and no timer was set, but a program was not done.
     Idle(Duration),
     /// The time limit was reached.
     Limit(Duration),
@@ -60,16 +60,16 @@ impl Ended {
     }
 }
 
-/// Runs programs on hosts of a network until all are done, nothing can happen any more, or the limit is reached.
+/// Runs programs on hosts of a network until all are done, no event is left, or the limit is reached.
 pub fn run(network: &mut Network, nodes: &mut [(NodeId, &mut dyn Node)], limit: Duration) -> Ended {
     run_scripted(network, nodes, limit, &mut NoSteps)
 }
 
-/// What a running script does between the steps of a run.
+/// A running script between the steps of a run.
 pub(crate) trait Steps {
     /// When it next has something to do.
     fn next(&self) -> Option<Duration>;
-    /// Does what is due.
+    /// Runs the due events.
     fn step(&mut self, since: Duration, now: Instant, nodes: &mut [(NodeId, &mut dyn Node)]);
     /// Looks at the programs after they were polled.
     fn observe(&mut self, since: Duration, nodes: &mut [(NodeId, &mut dyn Node)]);
@@ -129,7 +129,7 @@ pub(crate) fn run_scripted(
         let Some(next) = timeouts.chain(network.next_timeout()).chain(script).min() else {
             return Ended::Idle(since);
         };
-        // A program whose timer stays due must not stop time.
+        // A timer that stays due must not stop time.
         let next = next.max(now + Duration::from_nanos(1));
         if next.saturating_duration_since(network.start()) > limit {
             return Ended::Limit(limit);
@@ -141,7 +141,7 @@ pub(crate) fn run_scripted(
     }
 }
 
-/// Polls the programs whose turn it is. Returns the host of one that does not stop.
+/// Polls the programs that have a turn. Returns the host of one that does not stop.
 fn transmit(
     network: &mut Network,
     nodes: &mut [(NodeId, &mut dyn Node)],

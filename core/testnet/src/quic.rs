@@ -17,7 +17,7 @@ macro_rules! quic_node {
         /// Bytes written to a stream at once.
         const BLOCK: [u8; 16 << 10] = [0; 16 << 10];
 
-        /// What uses a connection.
+        /// The user of a connection.
         pub trait Application {
             /// Its turn: after arrivals and timers, before packets are sent.
             fn turn(&mut self, now: Instant, connection: &mut Connection);
@@ -38,7 +38,7 @@ macro_rules! quic_node {
             connection: Option<(ConnectionHandle, Connection)>,
             outgoing: VecDeque<Datagram>,
             buffer: Vec<u8>,
-            /// The application.
+            /// The application above the connection.
             pub application: A,
         }
 
@@ -61,7 +61,7 @@ macro_rules! quic_node {
                 QuicNode { connection: Some(connection), ..server }
             }
 
-            /// The connection; a server has none at first.
+            /// The connection; absent before a server accepts.
             pub fn connection(&mut self) -> Option<&mut Connection> {
                 self.connection.as_mut().map(|(_, connection)| connection)
             }

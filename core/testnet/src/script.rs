@@ -1,4 +1,4 @@
-//! Scripts: events at given times, and what must be true of the programs' variables.
+//! Scripts: events at given times, and conditions on the programs' variables.
 
 use crate::nat::NatKind;
 use crate::network::{LinkId, Network, NodeId};
@@ -37,9 +37,9 @@ pub struct Expectation {
 /// An expectation that was not met.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Failure {
-    /// What was expected.
+    /// As the script writes it: variable, comparison and value.
     pub expectation: Expectation,
-    /// The last value seen; `None` if there was none.
+    /// The last value seen; `None` before the first.
     pub value: Option<f64>,
     /// When.
     pub at: Duration,
@@ -98,7 +98,7 @@ impl Script {
         self
     }
 
-    /// Runs programs with this script until all are done and no event is left, nothing happens any more, or the limit is
+    /// Runs programs with this script until all are done and no event is left, the network is idle, or the limit is
     /// reached.
     ///
     /// # Errors
@@ -302,7 +302,7 @@ impl Description {
     /// `a` (10.0.0.1) and `b` (10.0.0.2).
     ///
     /// # Errors
-    /// One line with the place, the error and what would be right.
+    /// One line with the place, the error and the right form.
     pub fn parse(text: &str, seed: u64) -> Result<Description, SpecError> {
         let mut description = Description {
             network: Network::new(seed),

@@ -4,7 +4,7 @@ use crate::datagram::{Datagram, Ecn};
 use narrows_base::Time;
 use narrows_link::{LinkPacket, Meter};
 
-/// A reference to a stored datagram, with what a link reads of it.
+/// A reference to a stored datagram, with the fields that a link reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) slot: u32,
@@ -83,7 +83,7 @@ impl Store {
     }
 }
 
-/// What happened to the datagrams offered to one direction of a link.
+/// Counts of the datagrams offered to one direction of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct LinkCounts {
@@ -108,7 +108,7 @@ pub struct LinkCounts {
 }
 
 impl LinkCounts {
-    /// Mean time in the queue in seconds; 0 if none was transmitted.
+    /// Mean time in the queue in seconds; 0 without a transmission.
     pub fn mean_queueing(&self) -> f64 {
         self.queueing_nanos as f64 / 1e9 / self.transmitted.max(1) as f64
     }

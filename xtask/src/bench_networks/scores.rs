@@ -240,7 +240,7 @@ mod tests {
         let with_cubic = of(1.5, 0.5, 0.0);
         for (figures, expected) in [
             (with_cubic.clone(), 1.0),
-            // The neighbours keep .8 of what they keep beside CUBIC.
+            // The neighbours keep .8 of their rate beside CUBIC.
             (of(1.6, 0.4, 0.0), 1.0),
             (of(1.61, 0.39, 0.0), 0.0),
             // An equal share is enough.

@@ -4,7 +4,7 @@
 //! measures, and the files of the folder, pages included. It misses changes that show only in other seeds, or in the
 //! check of the claims. So each commit also selects further experiments, up to a number of simulated events, and runs
 //! them wholly. Experiments with more events than that are run wholly only by `--check --all`, and one in four commits
-//! takes their simulated fingerprint; the same holds for the comparisons with Linux and ns-2, which have none.
+//! takes their simulated fingerprint; the same holds for the comparisons with Linux and ns-2, which lack it.
 
 use narrows_experiments::{experiment, run};
 use serde::{Deserialize, Serialize};

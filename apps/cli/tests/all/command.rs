@@ -156,7 +156,7 @@ fn a_record_of_rates_becomes_a_trace() {
 }
 
 #[test]
-fn compare_over_several_paths_names_what_sockets_lack() {
+fn compare_over_several_paths_says_they_are_simulated() {
     let folder = tempfile::tempdir().unwrap();
     let compare = |second: &str| {
         let paths = ["compare", "--path", "3Mbit/s,10ms", "--path", second];

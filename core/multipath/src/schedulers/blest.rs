@@ -45,7 +45,7 @@ impl Scheduler for Blest {
         let segment = f64::from(piece.length.max(1));
         let rounds = rtt_slow / rtt_fast;
         let window = fast.rate().map_or(fast.cwnd as f64, |r| (r * rtt_fast).min(fast.cwnd as f64));
-        // What the fast path could send during a round trip of the slow one, in congestion avoidance.
+        // The bytes that the fast path could send during a round trip of the slow one, in congestion avoidance.
         let sent_fast = segment * (window / segment + (rounds - 1.0) / 2.0) * rounds;
         let left = SEND_WINDOW - slow.bytes_in_flight as f64 - segment;
         if sent_fast * self.lambda > left {

@@ -1,8 +1,8 @@
-//! Our default: each piece goes where it arrives first, counting what waits before it.
+//! Our default: each piece takes the path that delivers it first, counting the bytes that wait before it.
 //!
 //! For each path the scheduler estimates when it would deliver a piece: see `arrival`. The piece leaves on the path that
 //! delivers it first of those that may send now, unless faster paths would deliver everything that waits before that.
-//! So bulk data use all paths, the last bytes of a transfer leave on the fast ones, and what fits on the best path
+//! So bulk data use all paths, the last bytes of a transfer leave on the fast ones, and a flow that fits on the best path
 //! waits for no other. Interactive pieces go to the path that delivers them first, even if it must be waited for.
 //!
 //! If no data wait, pieces in flight that a path would deliver before the path that carries them are sent again, within

@@ -53,7 +53,7 @@ impl std::fmt::Debug for TcpProtocol {
 /// The protocol of a simulated flow, from which its endpoints are built.
 #[derive(Clone, Debug)]
 pub enum FlowProtocol {
-    /// TCP.
+    /// A TCP with its configuration.
     Tcp(TcpProtocol),
     /// rrtp or media, which also run over sockets.
     Datagram(Protocol),

@@ -5,7 +5,7 @@
 //! - *Mobile access* (19, of it 5G a third): Ericsson Mobility Report, June 2025: 35% of mobile traffic in 5G at the end
 //!   of 2024.
 //! - *Wi-Fi* is the bottleneck of one fixed line in four, and the remaining types have enough draws for a score: our
-//!   choice. Rates, delays and buffers are round ranges around what is sold, ours too.
+//!   choice. Rates, delays and buffers are round ranges around those on the market, and ours.
 //!
 //! The parts of a type that are no queue come from its technology: grants of several packets (aggregation of Wi-Fi,
 //! slots of 5G), handovers each 15 s (Starlink), a return path that is a fraction of the rate.
@@ -31,7 +31,7 @@ struct AccessType {
     queue_ms: (f64, f64),
     /// Rate of the return path over the rate; 1 is the same rate.
     back: (f64, f64),
-    /// Adds what is particular to the type.
+    /// Adds the parts particular to the type.
     details: fn(&mut Draft, &mut RandomStream),
 }
 
