@@ -23,12 +23,15 @@ for host in dead refusing; do
     for scheme in rrtp tcp; do echo "$host $scheme $(within get $scheme://$host:47470/f -o - 2>/dev/null)"; done
     within speed $host:47473 --duration 1kB > out 2>&1; echo "$host speed $?"
     within probe --tcp $host:47470 > out 2>&1; echo "$host probe --tcp $?"
-    "$NARROWS" tunnel connect rrtp://$host:47471 --tcp 0:127.0.0.1:47470 > near.log 2>&1 & near=$!
-    until_says "connected to 127.0.0.1:47471" near.log; kill $near
-    grep -o "connected to .*[0-9]: " near.log
-    "$NARROWS" media send rrtp://$host:47472 --from 47490 > send.log 2>&1 & near=$!
-    until_says "connected to 127.0.0.1:47472" send.log; kill $near
-    grep -o "connected to .*[0-9]: " send.log
+    # A log of its own for each command: an old one would be read before the command has emptied it.
+    near="$host-tunnel.log"
+    "$NARROWS" tunnel connect rrtp://$host:47471 --tcp 0:127.0.0.1:47470 > "$near" 2>&1 & near_pid=$!
+    until_says "connected to 127.0.0.1:47471" "$near"; kill $near_pid
+    grep -o "connected to .*[0-9]: " "$near"
+    near="$host-media.log"
+    "$NARROWS" media send rrtp://$host:47472 --from 47490 > "$near" 2>&1 & near_pid=$!
+    until_says "connected to 127.0.0.1:47472" "$near"; kill $near_pid
+    grep -o "connected to .*[0-9]: " "$near"
 done
 echo "relay $(within get tcp://127.0.0.1:47474/f -o - 2>/dev/null)"
 wait $probed; echo "dead probe $?"
