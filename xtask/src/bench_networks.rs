@@ -14,12 +14,12 @@ use item::{BenchNetwork, BenchPart};
 use scores::{MIX_RIVAL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::path::{Path, PathBuf};
 
-const KNOWN: &str = "--set dev|check, --seed N, --only networks|access|mixes|transfers|traces|named (several: A,B), \
+const KNOWN: &str = "--set dev|check, --seed N, --only networks|access|routes|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE";
 
 /// `--light` leaves networks out by the work of this protocol.
 const REFERENCE: &str = "rrtp";
-/// Numbers of networks, networks by access type, mixes and networks for transfers; `--quick` uses the first of them.
+/// Numbers of networks, networks by access type (and as many whose route changes), mixes and networks for transfers; `--quick` uses the first of them.
 const FULL: [usize; 4] = [600, 300, 240, 100];
 const QUICK: [usize; 4] = [200, 100, 100, 40];
 
@@ -99,6 +99,7 @@ impl Options {
             match part {
                 BenchPart::Networks => items.extend(law::networks(self.seed, networks)),
                 BenchPart::Access => items.extend(law::access(self.seed, access)),
+                BenchPart::Routes => items.extend(law::routes(self.seed, access)),
                 BenchPart::Mixes => items.extend(law::mixes(self.seed, mixes)),
                 BenchPart::Transfers => items.extend(law::transfers(self.seed, transfers)),
                 BenchPart::Named => items.extend(law::named()),
@@ -133,7 +134,7 @@ fn without_longest(items: Vec<BenchNetwork>) -> Result<Vec<BenchNetwork>, String
 fn part(name: &str) -> Result<BenchPart, String> {
     let part = BenchPart::ALL.into_iter().find(|p| p.name() == name.trim());
     part.ok_or_else(|| {
-        format!("--only '{name}': networks, access, mixes, transfers, traces or named")
+        format!("--only '{name}': networks, access, routes, mixes, transfers, traces or named")
     })
 }
 
@@ -199,7 +200,7 @@ fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
         BenchPart::Transfers => TRANSFER_RIVALS.iter().for_each(|r| rival(r)),
         BenchPart::Traces => rival(TRACE_RIVAL),
         BenchPart::Mixes => rival(MIX_RIVAL),
-        BenchPart::Networks | BenchPart::Access | BenchPart::Named => {}
+        BenchPart::Networks | BenchPart::Access | BenchPart::Routes | BenchPart::Named => {}
     }
     list
 }
@@ -241,6 +242,7 @@ mod tests {
     fn all(seed: u64) -> Vec<BenchNetwork> {
         let mut items = law::networks(seed, FULL[0]);
         items.extend(law::access(seed, FULL[1]));
+        items.extend(law::routes(seed, FULL[1]));
         items.extend(law::mixes(seed, FULL[2]));
         items.extend(law::transfers(seed, FULL[3]));
         items.extend(law::named());

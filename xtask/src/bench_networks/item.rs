@@ -20,6 +20,8 @@ pub enum BenchPart {
     Networks,
     /// One flow on a network of a type of access that people have.
     Access,
+    /// One flow on a network whose forward path becomes longer or shorter.
+    Routes,
     /// Several flows beside several.
     Mixes,
     /// A transfer that ends.
@@ -31,9 +33,10 @@ pub enum BenchPart {
 }
 
 impl BenchPart {
-    pub const ALL: [BenchPart; 6] = [
+    pub const ALL: [BenchPart; 7] = [
         BenchPart::Networks,
         BenchPart::Access,
+        BenchPart::Routes,
         BenchPart::Mixes,
         BenchPart::Transfers,
         BenchPart::Traces,
@@ -44,6 +47,7 @@ impl BenchPart {
         match self {
             BenchPart::Networks => "networks",
             BenchPart::Access => "access",
+            BenchPart::Routes => "routes",
             BenchPart::Mixes => "mixes",
             BenchPart::Transfers => "transfers",
             BenchPart::Traces => "traces",

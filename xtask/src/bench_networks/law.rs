@@ -1,8 +1,10 @@
 //! The distributions from which networks are drawn; `docs/benchmarks.md` describes them. `access.rs` has the second one.
 
 mod access;
+mod routes;
 
 pub use access::networks as access;
+pub use routes::networks as routes;
 
 use super::item::{BenchNetwork, BenchPart, Neighbours, PACKET};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};

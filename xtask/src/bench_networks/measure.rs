@@ -24,9 +24,11 @@ pub fn run(item: &BenchNetwork, plan: &Plan, seed: u64) -> Result<Figures, Strin
     let mut figures = match item.part {
         BenchPart::Transfers => transfer(item, &result),
         BenchPart::Mixes => mix(plan, &result),
-        BenchPart::Networks | BenchPart::Access | BenchPart::Traces | BenchPart::Named => {
-            alone(item, plan, &result)
-        }
+        BenchPart::Networks
+        | BenchPart::Access
+        | BenchPart::Routes
+        | BenchPart::Traces
+        | BenchPart::Named => alone(item, plan, &result),
     };
     figures.insert("events", result.events as f64);
     Ok(figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect())

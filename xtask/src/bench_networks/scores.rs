@@ -59,7 +59,7 @@ pub fn of(part: BenchPart, items: &[BenchNetwork]) -> Vec<Score> {
         return Vec::new();
     }
     match part {
-        BenchPart::Networks | BenchPart::Access => networks(&items),
+        BenchPart::Networks | BenchPart::Access | BenchPart::Routes => networks(&items),
         BenchPart::Mixes => mixes(&items),
         BenchPart::Transfers => transfers(&items),
         BenchPart::Traces => traces(&items),
