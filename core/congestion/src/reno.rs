@@ -8,10 +8,12 @@
 
 use crate::linux;
 use crate::undo::BeforeLosses;
-use crate::{Ack, CongestionEvent, Controller, Dialect, Environment, SendLimits};
+use crate::{
+    Ack, CongestionEvent, Controller, CoupledChange, Dialect, Environment, PathEvent, SendLimits,
+};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, Settings, Status};
+use narrows_base::{Descriptor, Param, Settings, Status, Time};
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -50,6 +52,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         increase: settings.number("increase"),
         decrease: settings.number("decrease"),
         before: BeforeLosses::default(),
+        coupling: None,
     })
 }
 
@@ -61,13 +64,14 @@ struct Reno {
     increase: f64,
     decrease: f64,
     before: BeforeLosses,
+    coupling: Option<CoupledChange>,
 }
 
 impl Reno {
     /// The new (cwnd, ssthresh). FlightSize includes packets that arrived behind a hole. Behind a lost retransmission
     /// it grows until the timeout, far beyond the path's capacity. Equation 4 is an upper limit, and here so is `most`.
     fn cut(&self, flight: u64, most: f64) -> (f64, f64) {
-        let scale = self.decrease / 0.5;
+        let scale = self.coupling.map_or(self.decrease, |c| c.decrease) / 0.5;
         let (cwnd, ssthresh) = self.dialect.halve(self.cwnd, flight);
         let within = |half: f64, least: f64| (half * scale).min(most.max(2.0)).max(least);
         (within(cwnd, 1.0), within(ssthresh, 2.0))
@@ -83,7 +87,16 @@ impl Controller for Reno {
         if self.cwnd < self.ssthresh {
             self.cwnd += counted;
         } else {
-            self.cwnd += self.increase * counted / self.cwnd;
+            let increase = self.coupling.map_or(self.increase / self.cwnd, |c| c.increase);
+            self.cwnd = (self.cwnd + increase * counted).max(1.0);
+            // OLIA may lower the window, which must not begin slow start.
+            self.ssthresh = self.ssthresh.min(self.cwnd);
+        }
+    }
+
+    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+        if let PathEvent::Coupling(change) = event {
+            self.coupling = Some(*change);
         }
     }
 
@@ -119,6 +132,8 @@ impl Controller for Reno {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{IdealPath, build};
+    use crate::{CoupledChange, PathEvent};
+    use narrows_base::Time;
 
     #[test]
     fn slow_start_doubles_then_a_loss_halves() {
@@ -175,6 +190,24 @@ mod tests {
         );
         s.spurious(true);
         assert_eq!(s.window(), 8.0, "once");
+    }
+
+    #[test]
+    fn coupling_replaces_increase_and_decrease() {
+        let mut s = IdealPath::new(build("reno"));
+        s.acks(12);
+        s.recovery();
+        let change = CoupledChange { increase: -0.25, decrease: 0.25 };
+        s.controller.on_path_event(Time::ZERO, &PathEvent::Coupling(change));
+        s.acks(4);
+        assert_eq!(s.window(), 7.0);
+        s.acks(100);
+        assert_eq!(s.window(), 1.0, "at least one segment");
+        let change = CoupledChange { increase: 1.0, ..change };
+        s.controller.on_path_event(Time::ZERO, &PathEvent::Coupling(change));
+        s.acks(39);
+        s.recovery();
+        assert_eq!(s.window(), 10.0);
     }
 
     #[test]

@@ -7,9 +7,14 @@
 //!
 //! To add one: a file in `schedulers`, its `mod` line and its entry in [`SCHEDULERS`].
 //!
+//! A coupling ([`COUPLINGS`]) changes the windows of all paths together, so that they take the share of one flow at a
+//! shared bottleneck. It is a function of all paths' windows, RTTs and losses, in `couplings`.
+//!
 //! [`Liveness`] detects a silent path within one probe timeout.
 
 mod arrival;
+mod coupling;
+mod couplings;
 mod entry;
 mod list;
 mod liveness;
@@ -17,8 +22,9 @@ mod path;
 mod scheduler;
 mod schedulers;
 
+pub use coupling::{CoupledPath, CouplingEntry, WindowChange};
 pub use entry::SchedulerEntry;
-pub use list::{SCHEDULER_NAMES, SCHEDULERS};
+pub use list::{COUPLING_NAMES, COUPLINGS, SCHEDULER_NAMES, SCHEDULERS};
 pub use liveness::Liveness;
 pub use path::{PathState, PathStatus};
 pub use scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};

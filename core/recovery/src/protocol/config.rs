@@ -74,6 +74,8 @@ pub struct DatagramConfig {
     pub rto: RtoConfig,
     /// Name of the scheduler of a stream over several paths. In simulation only.
     pub scheduler: &'static str,
+    /// Name of the coupling of its paths' windows. In simulation only.
+    pub coupling: &'static str,
 }
 
 /// The side that decides on a stream's retransmissions.
@@ -120,6 +122,7 @@ impl Default for DatagramConfig {
             dialect: Dialect::Rfc,
             rto: RtoConfig::RFC,
             scheduler: narrows_multipath::SCHEDULER_NAMES[0],
+            coupling: narrows_multipath::COUPLING_NAMES[0],
         }
     }
 }

@@ -151,6 +151,14 @@ impl Protocol {
         let entry = find(&spec.name)?;
         let parameters = Parameters::read(spec, entry, entry.datagram_params())?;
         let config = params::configure(entry, &base, &parameters.endpoint)?;
+        if config.coupling != narrows_multipath::COUPLING_NAMES[0]
+            && (entry.controller != "reno" || parameters.own.choice("like") == "linux")
+        {
+            return Err(SpecError::new(format!(
+                "{}: coupling={} changes the additive increase of rrtp+reno, not like=linux, and of no other controller",
+                spec, config.coupling
+            )));
+        }
         let protocol = Protocol {
             label: spec.to_string(),
             is_custom: false,

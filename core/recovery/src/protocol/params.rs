@@ -113,6 +113,12 @@ pub const STREAM_PARAMS: &[Param] = &[
         kind: ParamKind::Choice(narrows_multipath::SCHEDULER_NAMES),
         origin: "docs/multipath.md",
     },
+    Param {
+        name: "coupling",
+        help: "over several paths: how rrtp+reno couples their windows (simulation only)",
+        kind: ParamKind::Choice(narrows_multipath::COUPLING_NAMES),
+        origin: "docs/multipath.md",
+    },
 ];
 
 const ACK_EVERY: Param = Param {
@@ -247,6 +253,7 @@ fn configured(
     c.feedback.classifier = classifier;
     c.repair = given.choice("repair") != "off";
     c.scheduler = given.choice("scheduler");
+    c.coupling = given.choice("coupling");
     let given_value = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.hints = PathHints {
         rate: given_value("rate").map(Rate::from_bps_f64),

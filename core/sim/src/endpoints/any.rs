@@ -6,7 +6,7 @@ use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::protocol::{DatagramConfig, FlowProtocol};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
-use narrows_multipath::SCHEDULERS;
+use narrows_multipath::{COUPLINGS, SCHEDULERS};
 use narrows_recovery::packet_sender::Counters;
 
 /// A sender of any kind. TCP's is stored inline, because it is the most common kind.
@@ -277,9 +277,11 @@ fn build_multipath(
             random_key: key.named("acks").bits(),
         });
     }
-    // The name was checked with the protocol's other parameters.
+    // The names were checked with the protocol's other parameters.
     let entry = SCHEDULERS.find(config.scheduler).unwrap_or(&SCHEDULERS.built_in()[0]);
-    let sender = multipath::MultipathSender::new(config, sending, (entry.build)());
+    let coupling = COUPLINGS.find(config.coupling).unwrap_or(&COUPLINGS.built_in()[0]);
+    let scheduler = (entry.build)();
+    let sender = multipath::MultipathSender::new(config, sending, scheduler, *coupling);
     let receiver = multipath::MultipathReceiver::new(config, receiving);
     (SimulatedSender::Multipath(Box::new(sender)), SimulatedReceiver::Multipath(Box::new(receiver)))
 }

@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkChange, LinkConfig, LossSpec, QueueConfig, QueueLimit};
-use narrows_multipath::SCHEDULER_NAMES;
+use narrows_multipath::{COUPLING_NAMES, SCHEDULER_NAMES};
 use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, PathSpec, RunResult, SimError, Simulation,
@@ -138,6 +138,57 @@ fn multipath_with_swallowing_path_keeps_rate_of_others() {
         three.changes = vec![lose_all(at, 4)];
         let three = mbps(&result(&three));
         assert!(three > 0.97 * two, "from {at} s: {three} of {two}");
+    }
+}
+
+/// Goodput of a coupled flow over that of a flow over one path that starts later. Both paths share a bottleneck of 20
+/// Mbit/s with RED: the equations assume that all packets are lost with the same probability.
+fn ratio_to_single_path(coupling: &str, later_ms: u64) -> f64 {
+    let mut spec = network(&format!("rrtp+reno(coupling={coupling})"), &[(20, 50)]);
+    let mut bottleneck = LinkConfig::plain(Rate::from_bps(20_000_000), Duration::from_millis(50));
+    let aqm = Some(Spec::parse("red").unwrap());
+    bottleneck.queue = QueueConfig { limit: QueueLimit::Packets(100), aqm };
+    spec.links[0].config = bottleneck.into();
+    spec.end = Time::from_secs_f64(120.0);
+    spec.measure_from = Time::from_secs_f64(20.0);
+    let path = PathSpec { forward: vec![0], back: vec![1] };
+    spec.groups[0].flows[0].further = vec![path];
+    let mut single = network("rrtp+reno", &[(20, 20)]).groups.remove(0);
+    single.name = "single".into();
+    single.flows[0].start = Time::ZERO + Duration::from_millis(later_ms);
+    spec.groups.push(single);
+    let result = result(&spec);
+    let goodput = |n: usize| result.groups[n].flows[0].goodput_bytes as f64;
+    goodput(0) / goodput(1)
+}
+
+#[test]
+fn multipath_coupled_takes_share_of_one_flow_at_bottleneck() {
+    for coupling in COUPLING_NAMES {
+        let ratios = [100, 200, 300, 400].map(|later| ratio_to_single_path(coupling, later));
+        let mean = ratios.iter().sum::<f64>() / 4.0;
+        let expected = if *coupling == "uncoupled" { 1.8..2.2 } else { 0.8..1.25 };
+        assert!(expected.contains(&mean), "{coupling}: {ratios:?}");
+    }
+}
+
+#[test]
+fn multipath_coupled_uses_both_disjoint_paths() {
+    for coupling in COUPLING_NAMES {
+        let both = network(&format!("rrtp+reno(coupling={coupling})"), &[(20, 20), (20, 20)]);
+        let both = mbps(&result(&both));
+        assert!(both > 32.0, "{coupling}: {both} Mbit/s");
+    }
+}
+
+#[test]
+fn coupling_of_other_controllers_is_refused() {
+    for protocol in
+        ["rrtp(coupling=lia)", "rrtp+cubic(coupling=olia)", "rrtp+reno(coupling=lia,like=linux)"]
+    {
+        let refused = FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Linux, 1500);
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("rrtp+reno"), "{refused}");
     }
 }
 

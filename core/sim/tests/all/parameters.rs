@@ -273,8 +273,9 @@ fn walk_endpoints(preset: (&str, Preset)) -> Vec<String> {
     let mut faults = Vec::new();
     let streams = ["rrtp+cubic", "rrtp+reno", "rrtp+bbr"].map(|name| protocol::find(name).unwrap());
     for entry in named().chain(streams) {
-        // The scheduler acts over several paths: see `multipath`.
-        for param in endpoint_params(entry).iter().filter(|p| p.name != "scheduler") {
+        // These act over several paths: see `multipath`.
+        let acts = |p: &&Param| !["scheduler", "coupling"].contains(&p.name);
+        for param in endpoint_params(entry).iter().filter(acts) {
             faults.extend(fault(entry.name, param, preset.1, &mut baselines));
         }
     }

@@ -5,9 +5,12 @@
 //! [`Scheduler`](narrows_multipath::Scheduler) chooses the path of each packet. Data of a lost packet leave again on the
 //! path that the scheduler chooses then.
 //!
+//! A coupling ([`COUPLINGS`](narrows_multipath::COUPLINGS)) sets how a path's window changes at its next report.
+//!
 //! A path carries data once its handshake is complete. If it becomes silent ([`Liveness`](narrows_multipath::Liveness)),
 //! the data in flight on it leave again on the others, and full packets without data probe it until it answers.
 
+mod loss_intervals;
 mod receiver;
 mod sender;
 mod sender_path;

@@ -9,9 +9,10 @@ use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::protocol::DatagramConfig;
 use crate::result::PathResult;
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_congestion::{Controller, HintSource, PathHints};
+use narrows_congestion::{Controller, CoupledChange, HintSource, PathEvent, PathHints};
 use narrows_multipath::{
-    Choice, InFlightPiece, PathState, PathStatus, Piece, Scheduler, TrafficClass,
+    Choice, CoupledPath, CouplingEntry, InFlightPiece, PathState, PathStatus, Piece, Scheduler,
+    TrafficClass,
 };
 use narrows_recovery::packet_sender::Counters;
 
@@ -23,6 +24,9 @@ pub struct MultipathSender {
     paths: Vec<SenderPath>,
     stream: OutgoingStream,
     scheduler: Box<dyn Scheduler>,
+    coupling: CouplingEntry,
+    /// What it last read of the paths that carry data; kept for its memory.
+    coupled: Vec<CoupledPath>,
     /// The states of `paths`, in their order.
     states: Vec<PathState>,
     open: bool,
@@ -38,6 +42,7 @@ impl MultipathSender {
         config: &DatagramConfig,
         paths: Vec<PathParts<Box<dyn Controller>>>,
         scheduler: Box<dyn Scheduler>,
+        coupling: CouplingEntry,
     ) -> MultipathSender {
         let count = paths.len();
         let link = |p: PathParts<_>| DatagramPath::new(config, p.controller, p.flow, p.random_key);
@@ -45,6 +50,8 @@ impl MultipathSender {
             paths: paths.into_iter().map(|p| SenderPath::new(link(p), count)).collect(),
             stream: OutgoingStream::default(),
             scheduler,
+            coupling,
+            coupled: Vec::with_capacity(count),
             states: vec![PathState::default(); count],
             open: false,
             limit: SendingLimit::Application,
@@ -238,14 +245,31 @@ impl MultipathSender {
         }
     }
 
+    /// Sets how the window of path `index` changes at its next report or timeout.
+    fn couple(&mut self, now: Time, index: usize) {
+        if self.paths[index].coupled().is_none() {
+            return;
+        }
+        self.coupled.clear();
+        self.coupled.extend(self.paths.iter().filter_map(SenderPath::coupled));
+        let own = self.paths[..index].iter().filter_map(SenderPath::coupled).count();
+        if let Some(change) = (self.coupling.change)(&self.coupled, own) {
+            let change = CoupledChange { increase: change.increase, decrease: change.decrease };
+            let controller = self.paths[index].link.sender.controller_mut();
+            controller.on_path_event(now, &PathEvent::Coupling(change));
+        }
+    }
+
     fn on_timeout(&mut self, now: Time) {
         let all_arrived = self.stream.all_arrived();
         for index in 0..self.paths.len() {
+            self.couple(now, index);
             let path = &mut self.paths[index];
             path.is_stale = true;
             let was_silent = path.liveness.is_silent();
             let is_due = path.silence_due(all_arrived) <= now;
             path.link.sender.on_timeout(now, &mut self.stream);
+            path.on_losses(now);
             if is_due {
                 let pto = path.link.sender.pto();
                 path.liveness.on_timeout(now, pto);
@@ -258,9 +282,11 @@ impl MultipathSender {
     }
 
     fn on_packet(&mut self, now: Time, p: &Packet) {
-        let Some(path) = self.paths.iter_mut().find(|path| path.link.flow == p.flow) else {
+        let Some(index) = self.paths.iter().position(|path| path.link.flow == p.flow) else {
             return;
         };
+        self.couple(now, index);
+        let path = &mut self.paths[index];
         path.is_stale = true;
         if (path.link.has_handshake() || p.has(Packet::SYN)) && path.link.on_answer(now, p) {
             return;
@@ -271,6 +297,7 @@ impl MultipathSender {
         if let Some(sample) = path.link.on_report(now, &mut self.stream, p) {
             path.on_rate(&sample);
         }
+        path.on_losses(now);
         let outstanding = path.link.sender.packets_in_flight() > 0;
         path.liveness.on_answer(now, outstanding);
     }

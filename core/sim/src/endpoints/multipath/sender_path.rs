@@ -1,10 +1,11 @@
 //! A path of a multipath sender, with what the scheduler needs of it.
 
+use super::loss_intervals::LossIntervals;
 use crate::endpoints::datagram::path::DatagramPath;
 use crate::result::PathResult;
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
-use narrows_multipath::{Liveness, PathState, PathStatus};
+use narrows_multipath::{CoupledPath, Liveness, PathState, PathStatus};
 use narrows_recovery::packet_sender::Permission;
 
 /// Gain of the smoothed delivery rate, as that of the RTT (RFC 6298).
@@ -22,6 +23,7 @@ pub(super) struct SenderPath {
     /// For each other path: the lowest packet number there of which no copy was sent here.
     pub copied: Vec<u64>,
     rate: f64,
+    losses: LossIntervals,
     pub result: PathResult,
 }
 
@@ -35,6 +37,7 @@ impl SenderPath {
             is_permitted: false,
             copied: vec![0; paths],
             rate: 0.0,
+            losses: LossIntervals::default(),
             result: PathResult::default(),
         }
     }
@@ -50,6 +53,20 @@ impl SenderPath {
         } else {
             self.rate += RATE_GAIN * (measured - self.rate);
         }
+    }
+    /// What a coupling reads of it; `None` if it carries no data or has no RTT.
+    pub fn coupled(&self) -> Option<CoupledPath> {
+        let sender = &self.link.sender;
+        let srtt = sender.rtt().srtt();
+        let is_used = self.link.is_open() && !self.liveness.is_silent() && srtt > Duration::ZERO;
+        let loss_interval = self.losses.longest(sender.acknowledged());
+        let cwnd = sender.controller().send_limits().cwnd;
+        is_used.then_some(CoupledPath { cwnd, srtt, loss_interval })
+    }
+    /// Its packet sender may have found losses.
+    pub fn on_losses(&mut self, now: Time) {
+        let sender = &self.link.sender;
+        self.losses.update(now, sender.counters().lost, sender.acknowledged(), sender.rtt().srtt());
     }
     /// When its liveness timer is due; never while all data have arrived.
     pub fn silence_due(&self, all_arrived: bool) -> Time {
