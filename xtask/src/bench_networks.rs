@@ -14,12 +14,14 @@ use item::{BenchNetwork, BenchPart};
 use scores::{MIX_RIVAL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::path::{Path, PathBuf};
 
-const KNOWN: &str = "--set dev|check, --seed N, --only networks|access|routes|mixes|transfers|traces|named (several: A,B), \
+const KNOWN: &str = "--set dev|check, --seed N, \
+                     --only networks|access|routes|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE";
 
 /// `--light` leaves networks out by the work of this protocol.
 const REFERENCE: &str = "rrtp";
-/// Numbers of networks, networks by access type (and as many whose route changes), mixes and networks for transfers; `--quick` uses the first of them.
+/// Numbers of networks, networks by access type, mixes and networks for transfers; `--quick` uses the first of them.
+/// There are as many networks with changing routes as by access type.
 const FULL: [usize; 4] = [600, 300, 240, 100];
 const QUICK: [usize; 4] = [200, 100, 100, 40];
 
