@@ -27,28 +27,43 @@ pub fn read(path: &Path, max: u64) -> io::Result<String> {
 }
 
 /// Reads a text file that another program may be writing: until it has text, and the next read, 100 ms later, has the
-/// same.
+/// same. A file without text at all reads, for a second, is empty.
 ///
 /// # Errors
 /// As [`read`]; `InvalidData` for a file that changes for a second.
 pub fn read_settled(path: &Path, max: u64) -> io::Result<String> {
-    let mut last = read_stamped(path, max)?;
+    settled(|| read_stamped(path, max), || sleep(PAUSE))
+}
+
+/// The text of two equal reads.
+pub(crate) fn settled(mut read: impl FnMut() -> io::Result<Stamped>, pause: impl Fn()) -> io::Result<String> {
+    let mut last = read()?;
+    let mut had_text = has_text(&last);
     for _ in 1..READS {
-        sleep(PAUSE);
-        let next = read_stamped(path, max)?;
-        let is_settled = next == last && !next.1.trim().is_empty();
+        pause();
+        let next = read()?;
+        had_text |= has_text(&next);
+        let is_settled = next == last && has_text(&next);
         last = next;
         if is_settled {
             return Ok(last.1);
         }
     }
-    if last.1.trim().is_empty() {
-        return Ok(last.1);
+    // Its writer empties a file before it writes it: empty at the last read alone is not an empty list.
+    if had_text {
+        return Err(refused("is being written; write a file beside it and rename that (mv)"));
     }
-    Err(refused("is being written; write a file beside it and rename that (mv)"))
+    Ok(last.1)
 }
 
-fn read_stamped(path: &Path, max: u64) -> io::Result<(Option<SystemTime>, String)> {
+/// When a file was written, and its text.
+type Stamped = (Option<SystemTime>, String);
+
+fn has_text(read: &Stamped) -> bool {
+    !read.1.trim().is_empty()
+}
+
+fn read_stamped(path: &Path, max: u64) -> io::Result<Stamped> {
     let mut bytes = Vec::new();
     let file = trusted_file::open(path)?;
     (&file).take(max.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -3,10 +3,9 @@
 use crate::access::{AllowList, KnownServers};
 use crate::key::Identity;
 use crate::learned::LearnedPaths;
-use crate::text_file::{SHORT, read, read_settled};
+use crate::text_file::{SHORT, read, read_settled, settled};
 use std::path::Path;
-use std::thread::{sleep, spawn};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Every kind of file that is read whole: an endless one is refused in one line.
 #[test]
@@ -28,41 +27,35 @@ fn a_file_without_an_end_is_refused() {
     assert!(read(long.path(), SHORT).unwrap_err().to_string().contains("1 MB"));
 }
 
+/// What is read from a file that has these texts, each written at a time of its own; the last stays.
+fn read_of(texts: &[&str]) -> std::io::Result<String> {
+    let mut at = 0;
+    let read = || {
+        let i = at.min(texts.len() - 1);
+        at += 1;
+        Ok((Some(UNIX_EPOCH + Duration::from_secs(i as u64)), texts[i].into()))
+    };
+    settled(read, || ())
+}
+
 /// A list that is empty, then half of it, then the whole, as a script writes it.
 #[test]
 fn file_under_writing_is_read_when_it_is_complete() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("list");
-    std::fs::write(&file, "").unwrap();
-    let to = file.clone();
-    let writing = spawn(move || {
-        for text in ["", "a\n", "a\nb\n"] {
-            std::fs::write(&to, text).unwrap();
-            sleep(Duration::from_millis(30));
-        }
-    });
-    assert_eq!(read_settled(&file, SHORT).unwrap(), "a\nb\n");
-    writing.join().unwrap();
-}
-
-#[test]
-fn file_that_always_changes_is_refused_after_bounded_reads() {
+    assert_eq!(read_of(&["", "", "a\n", "a\nb\n"]).unwrap(), "a\nb\n");
+    assert_eq!(read_of(&["", " \n"]).unwrap(), " \n");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("list");
     std::fs::write(&file, "a\n").unwrap();
-    let to = file.clone();
-    let (stop, stopped) = std::sync::mpsc::channel();
-    let writing = spawn(move || {
-        let mut text = String::new();
-        while stopped.recv_timeout(Duration::from_millis(5)).is_err() {
-            text += "a\n";
-            std::fs::write(&to, &text).unwrap();
-        }
-    });
-    let e = read_settled(&file, SHORT).unwrap_err().to_string();
-    stop.send(()).unwrap();
-    writing.join().unwrap();
-    assert!(e.contains("is being written") && e.contains("mv"), "{e}");
+    assert_eq!(read_settled(&file, SHORT).unwrap(), "a\n");
+}
+
+/// Also when the last read finds it empty: an empty list would be another list than the writer's.
+#[test]
+fn file_that_always_changes_is_refused_after_bounded_reads() {
+    for texts in [["a\n", "a\nb\n"], ["a\n", ""]] {
+        let e = read_of(&texts.repeat(50)).unwrap_err().to_string();
+        assert!(e.contains("is being written") && e.contains("mv"), "{e}");
+    }
 }
 
 /// A file named by mistake may hold secrets.
