@@ -31,8 +31,8 @@ enum Lie {
 }
 use Lie::{Endless, Say, SayAndEnd, Trickle};
 
-/// Time for which almost no bytes may arrive.
-const MAX_STALL: Duration = Duration::from_millis(300);
+/// Time for which almost no bytes may arrive: longer than a busy machine needs.
+const MAX_STALL: Duration = Duration::from_secs(60);
 
 /// A server that answers every request by a rule, and counts the bytes that were accepted.
 struct Liar<F> {
@@ -49,9 +49,9 @@ fn liar<F: Fn(&FileRequest) -> Lie>(rule: F) -> Liar<F> {
 }
 
 impl<F> Liar<F> {
-    /// Without a limit on stalls that a busy machine reaches.
-    fn patient(self) -> Liar<F> {
-        Liar { max_stall: Duration::from_secs(60), ..self }
+    /// Its clients give up after a short stall.
+    fn given_up_soon(self) -> Liar<F> {
+        Liar { max_stall: Duration::from_millis(300), ..self }
     }
     fn said(&self) -> u64 {
         self.said.load(Ordering::SeqCst)

@@ -15,7 +15,7 @@ fn endless_listings_are_given_up() {
         small(names),
     ] {
         let rule = again.clone();
-        let server = liar(move |_| Endless(Vec::new(), rule.clone())).patient();
+        let server = liar(move |_| Endless(Vec::new(), rule.clone()));
         let e = list(&server, &CleanPath::root()).unwrap_err();
         clear(&e);
         assert!(
@@ -25,7 +25,7 @@ fn endless_listings_are_given_up() {
         );
         let here = tempfile::tempdir().unwrap();
         let rule = again.clone();
-        let server = liar(move |_| Endless(Vec::new(), rule.clone())).patient();
+        let server = liar(move |_| Endless(Vec::new(), rule.clone()));
         let e = get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
@@ -41,7 +41,7 @@ fn endless_listings_are_given_up() {
         let here = tempfile::tempdir().unwrap();
         let folders = names.iter().map(|n| entry(EntryKind::Folder, 0, n)).collect();
         let all = listing(folders);
-        let server = liar(move |_| Say(all.clone())).patient();
+        let server = liar(move |_| Say(all.clone()));
         let e = get_tree(&server, &CleanPath::root(), |_| Ok(open(here.path())), &control())
             .unwrap_err();
         clear(&e);
@@ -106,14 +106,14 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
         errors.iter().for_each(clear);
         errors
     };
-    for e in errors(&liar(waits)) {
+    for e in errors(&liar(waits).given_up_soon()) {
         assert!(e.kind == ErrorKind::Cut && e.line.contains("reported work"), "{e}");
     }
-    for e in errors(&liar(trickles)) {
+    for e in errors(&liar(trickles).given_up_soon()) {
         assert!(e.kind == ErrorKind::Cut && e.line.contains("moved only"), "{e}");
     }
     // After a complete upload, the client waits for its result.
-    let [upload, ..] = errors(&liar(waits_after));
+    let [upload, ..] = errors(&liar(waits_after).given_up_soon());
     assert!(upload.kind == ErrorKind::Cut && upload.line.contains("reported work"), "{upload}");
 }
 
@@ -127,7 +127,7 @@ fn endless_listing_ends_an_upload() {
         _ => Say(framed(&[FileFrame::Done])),
     });
     let tree = UploadTree::contents(open(here.path()));
-    let e = put_tree(&server.patient(), &tree, &path("d"), &control()).unwrap_err();
+    let e = put_tree(&server, &tree, &path("d"), &control()).unwrap_err();
     clear(&e);
     assert_eq!(e.kind, ErrorKind::TooLarge);
 }
