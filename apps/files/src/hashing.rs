@@ -88,11 +88,18 @@ impl Turns {
 }
 
 /// Cache and scheduler of a service's hashing.
-#[derive(Default)]
 pub struct Hashing {
+    /// Hashes of files that changed within this time are not cached.
+    settled: Duration,
     known: Mutex<HashCache>,
     turns: Mutex<Turns>,
     changed: Condvar,
+}
+
+impl Default for Hashing {
+    fn default() -> Hashing {
+        Hashing::caching_after(SETTLED)
+    }
 }
 
 /// Holds a turn; dropping it ends the turn.
@@ -111,6 +118,12 @@ impl Drop for HashTurn<'_> {
 }
 
 impl Hashing {
+    /// Caches hashes of files that have not changed for this time.
+    fn caching_after(settled: Duration) -> Hashing {
+        let known = Mutex::default();
+        let turns = Mutex::default();
+        Hashing { settled, known, turns, changed: Condvar::new() }
+    }
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +178,7 @@ impl Hashing {
         tick: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<(u64, Hasher), Error> {
         let about = file.metadata().map_err(|e| Error::file(what, &e))?;
-        let id = unchanged(&about);
+        let id = unchanged(&about, self.settled);
         let known = id.and_then(|id| self.known().longest(&id, max));
         let (mut at, mut hasher) = known.unwrap_or_default();
         file.seek(SeekFrom::Start(at)).map_err(|e| Error::file(what, &e))?;
@@ -194,7 +207,7 @@ impl Hashing {
             if let Some(e) = slot.given_up() {
                 return Err(e);
             }
-            let still = file.metadata().ok().and_then(|about| unchanged(&about));
+            let still = file.metadata().ok().and_then(|about| unchanged(&about, self.settled));
             if let Some(id) = id.filter(|id| at > before && still == Some(*id)) {
                 self.known().keep(id, at, &hasher);
             }
@@ -204,19 +217,19 @@ impl Hashing {
 }
 
 #[cfg(unix)]
-fn unchanged(about: &Metadata) -> Option<Unchanged> {
+fn unchanged(about: &Metadata, settled: Duration) -> Option<Unchanged> {
     use cap_std::fs::MetadataExt as _;
     let ns = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
     let times = [ns(about.mtime(), about.mtime_nsec()), ns(about.ctime(), about.ctime_nsec())];
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    let settled = i128::try_from(now.checked_sub(SETTLED)?.as_nanos()).ok()?;
+    let settled = i128::try_from(now.checked_sub(settled)?.as_nanos()).ok()?;
     let device = cap_fs_ext::MetadataExt::dev(about);
     let inode = cap_fs_ext::MetadataExt::ino(about);
     (times[1] < settled).then_some(Unchanged { device, inode, size: about.len(), times })
 }
 /// Without a change time that users cannot set, hashes are not cached.
 #[cfg(not(unix))]
-fn unchanged(_: &Metadata) -> Option<Unchanged> {
+fn unchanged(_: &Metadata, _: Duration) -> Option<Unchanged> {
     None
 }
 
