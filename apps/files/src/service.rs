@@ -191,6 +191,12 @@ impl Service {
         Ok(service)
     }
 
+    /// Requests give way only after this time without bytes.
+    #[cfg(test)]
+    pub(crate) fn giving_way_after(self, idle: std::time::Duration) -> Service {
+        Service { requests: Requests::new(MAX_REQUESTS, MAX_RUNNING, idle), ..self }
+    }
+
     /// The permissions and limits in force.
     pub fn permits(&self) -> Arc<Permits> {
         self.permits.read().unwrap_or_else(PoisonError::into_inner).clone()
