@@ -146,8 +146,8 @@ fn upload_longer_than_the_silence_limit_succeeds() {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("mine"), bytes(1, 450_000)).unwrap();
     let server = serve_tcp(root.path());
-    let session = over_tcp(server, Duration::from_secs(2));
-    let slow = TransferControl::new(&NEVER, Some(Rate::from_bps(1_000_000)), |_: ProgressEvent| ());
+    let session = over_tcp(server, Duration::from_secs(5));
+    let slow = TransferControl::new(&NEVER, Some(Rate::from_bps(600_000)), |_: ProgressEvent| ());
     put(&session, &open(here.path()), Path::new("mine"), &path("f"), &slow).unwrap();
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), bytes(1, 450_000));
 }
