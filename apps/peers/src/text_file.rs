@@ -36,7 +36,10 @@ pub fn read_settled(path: &Path, max: u64) -> io::Result<String> {
 }
 
 /// The text of two equal reads.
-pub(crate) fn settled(mut read: impl FnMut() -> io::Result<Stamped>, pause: impl Fn()) -> io::Result<String> {
+pub(crate) fn settled(
+    mut read: impl FnMut() -> io::Result<Stamped>,
+    pause: impl Fn(),
+) -> io::Result<String> {
     let mut last = read()?;
     let mut had_text = has_text(&last);
     for _ in 1..READS {
