@@ -1,8 +1,6 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 
 #[cfg(feature = "measure")]
-mod all_cores;
-#[cfg(feature = "measure")]
 mod bench_networks;
 #[cfg(feature = "measure")]
 mod bench_paths;

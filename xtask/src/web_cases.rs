@@ -1,14 +1,14 @@
 //! Scenarios with the digests of the command's engine, with which the page's module is compared.
 
-use crate::bench_networks;
 use narrows_base::Duration;
 use narrows_lab::Question;
+use narrows_lab::networks::draw;
 use narrows_scenario::{Plan, Scenario, scenario_file};
 use narrows_sim::protocol::every;
 use serde_json::json;
 use std::path::Path;
 
-/// Networks drawn as `bench networks` does.
+/// The first networks of the development set of `bench networks`.
 const NETWORKS: usize = 200;
 /// Protocols on them, in turn.
 const PROTOCOLS: [&str; 5] = ["cubic", "rrtp", "bbr3", "copa", "rrtp+bbr"];
@@ -33,7 +33,9 @@ pub fn write(file: &Path) -> Result<(), String> {
         let scenario = question.scenario(Path::new("")).map_err(|e| e.to_string())?.0;
         cases.push(case(protocol.name, scenario)?);
     }
-    for (number, plan) in bench_networks::plans(NETWORKS, &PROTOCOLS)?.into_iter().enumerate() {
+    let networks = draw::networks(1, NETWORKS);
+    for (number, (network, protocol)) in networks.iter().zip(PROTOCOLS.iter().cycle()).enumerate() {
+        let plan = network.plan(protocol)?;
         let shorter = plan.scenario.duration.mul_f64((PACKETS / plan.work()).min(1.0));
         let mut scenario = plan.scenario;
         scenario.duration = shorter.max(Duration::from_millis(100));

@@ -18,6 +18,7 @@ pub mod env;
 pub mod execute;
 pub mod interval;
 pub mod measure;
+pub mod networks;
 #[cfg(feature = "options")]
 pub mod options;
 pub mod outcome;

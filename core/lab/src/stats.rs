@@ -38,6 +38,16 @@ fn student_t(quantile: f64, freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::NAN, |t| t.inverse_cdf(quantile))
 }
 
+/// The value below which the share `q` of sorted values is, interpolated; NaN without any.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let at = q * last as f64;
+    let low = sorted[at.floor() as usize];
+    let high = sorted[at.ceil() as usize];
+    // Both may be infinite.
+    if low == high { low } else { low + (at - at.floor()) * (high - low) }
+}
+
 /// Wilson's score interval of a share of `n` runs. `error` is the probability with which it may miss
 /// (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
 pub fn wilson(share: f64, n: usize, error: f64) -> (f64, f64) {
@@ -113,6 +123,14 @@ mod tests {
         let ten = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 30.0, 99.0];
         assert_eq!(median_interval(&ten, 0.05), Some((2.0, 30.0)));
         assert_eq!(median_interval(&ten[..5], 0.05), None);
+    }
+
+    #[test]
+    fn quantile_interpolates_between_neighbours() {
+        let x = [1.0, 2.0, 4.0, f64::INFINITY, f64::INFINITY];
+        assert_eq!([0.0, 0.25, 0.375].map(|q| quantile(&x, q)), [1.0, 2.0, 3.0]);
+        assert_eq!(quantile(&x, 0.9), f64::INFINITY);
+        assert!(quantile(&[], 0.5).is_nan());
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The table in a terminal, and the file of `--json` and `--before`.
 
-use super::item::{BenchNetwork, BenchPart};
-use super::scores::{self, Results, Score};
-use super::statistics::{IntervalValue, paired};
+use narrows_lab::networks::scores::{self, Score};
+use narrows_lab::networks::{BenchNetwork, BenchPart, IntervalValue, Results, paired};
 use std::fmt::Write as _;
 
 /// The table of all parts: a column for each protocol, then differences.

@@ -7,6 +7,7 @@ pub mod senders;
 
 use ask::{MeasureOptions, RepeatMode};
 use ledger::{Figures, Ledger, LedgerKey, LedgerRow};
+use narrows_lab::stats::quantile;
 use std::collections::BTreeMap;
 
 /// Largest mean lateness of a relay, s. Above it, a run is repeated.
@@ -140,16 +141,6 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
     let mut v: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     v.sort_by(f64::total_cmp);
     (quantile(&v, 0.5), quantile(&v, 0.0), quantile(&v, 1.0))
-}
-
-/// Of sorted values, interpolated; NaN without any.
-pub fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let at = q * last as f64;
-    let low = sorted[at.floor() as usize];
-    let high = sorted[at.ceil() as usize];
-    // Both may be infinite.
-    if low == high { low } else { low + (at - at.floor()) * (high - low) }
 }
 
 /// The machine's load over the last minute.

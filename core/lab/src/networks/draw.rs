@@ -1,4 +1,4 @@
-//! The distributions from which networks are drawn; `docs/benchmarks.md` describes them. `access.rs` has the second one.
+//! The distributions from which networks are drawn; `docs/benchmarks.md` describes them. [`access`] is the second one.
 
 mod access;
 mod routes;
@@ -40,7 +40,8 @@ const MOST_CELLULAR_BPS: f64 = 100e6;
 /// Factor on the length for mixes, which need longer to settle.
 const MIXES_LONGER: f64 = 3.0;
 
-pub const SIZES: [(&str, f64); 4] =
+/// Names of the sizes of transfers, and their bytes.
+pub(super) const SIZES: [(&str, f64); 4] =
     [("10 kB", 1e4), ("100 kB", 1e5), ("1 MB", 1e6), ("10 MB", 1e7)];
 
 fn log_uniform(random: &mut RandomStream, (low, high): (f64, f64)) -> f64 {
@@ -448,14 +449,14 @@ pub fn recorded(file: &Path) -> Result<BenchNetwork, String> {
 /// # Errors
 /// A file that is no trace.
 pub fn modelled(file: &Path) -> Result<BenchNetwork, String> {
-    let (_, trace) = values::trace(&file.display().to_string(), Path::new(""))
-        .map_err(|e| format!("--traces: {e}"))?;
+    let (_, trace) =
+        values::trace(&file.display().to_string(), Path::new("")).map_err(|e| e.to_string())?;
     let mean = rate(trace.mean_bps());
     deep(MODEL, file, &format!("cellular(mean={mean})"))
 }
 
 /// Begins the names of models.
-pub const MODEL: &str = "model of ";
+const MODEL: &str = "model of ";
 
 fn deep(prefix: &str, file: &Path, trace: &str) -> Result<BenchNetwork, String> {
     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -466,6 +467,6 @@ fn deep(prefix: &str, file: &Path, trace: &str) -> Result<BenchNetwork, String> 
         item.classes.push("recorded");
     }
     // One that is no trace is refused before anything runs.
-    item.plan("cubic").map_err(|e| format!("--traces: {e}"))?;
+    item.plan("cubic")?;
     Ok(item)
 }

@@ -1,26 +1,30 @@
 //! Means, quantiles and shares with 95% intervals.
 
-use crate::real::quantile;
+use crate::stats::{self, quantile};
 use narrows_base::RandomKey;
-use narrows_lab::stats;
 
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 400;
 
-/// A value with half the width of its interval, which is NaN if it is unknown.
+/// A value with its 95% interval.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalValue {
+    /// The value; NaN without any figure.
     pub value: f64,
+    /// Half the width of the interval; NaN if it is unknown.
     pub half: f64,
 }
 
 /// A statistic over the figures of several items.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Statistic {
+    /// The arithmetic mean.
     Mean,
     /// exp of the mean logarithm.
     GeometricMean,
+    /// The value below which this share of the values is.
     Quantile(f64),
+    /// The smallest value.
     Least,
     /// Number of values below this.
     CountBelow(f64),

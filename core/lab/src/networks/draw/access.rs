@@ -11,7 +11,7 @@
 //! slots of 5G), handovers each 15 s (Starlink), a return path that is a fraction of the rate.
 
 use super::{Draft, log_uniform, pick, rate, time};
-use crate::bench_networks::item::{BenchNetwork, BenchPart, PACKET};
+use crate::networks::item::{BenchNetwork, BenchPart, PACKET};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate};
 use narrows_link::LinkChange;
 use std::fmt::Write as _;

@@ -1,11 +1,14 @@
 //! The figures of an item's runs.
 
-use super::item::{BenchNetwork, BenchPart};
+use super::item::{BenchNetwork, BenchPart, PACKET};
+use crate::stats::{jain, quantile};
 use narrows_scenario::Plan;
-use narrows_sim::RunResult;
+use narrows_sim::{RunResult, SimError};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Figures by name; medians over the seeds of an item.
+/// Figures by name, each with its unit in the name; medians over the seeds of a network. Those without a unit are
+/// shares.
 pub type Figures = BTreeMap<String, f64>;
 
 /// A flow with less than this part of an equal share over the measured span, of 18 to 108 s, starves.
@@ -13,14 +16,22 @@ const STARVED: f64 = 0.1;
 /// Smallest share of the capacity in means of logarithms. A flow that delivered less counts with this share.
 const LEAST_GOODPUT: f64 = 1e-3;
 
-/// Runs one seed and computes its figures.
+/// Runs one seed and computes its figures; `None` if `stop` was set.
 ///
 /// # Errors
-/// An error of the simulator.
-pub fn run(item: &BenchNetwork, plan: &Plan, seed: u64) -> Result<Figures, String> {
+/// An error of the simulator; the message names the network.
+pub fn run(
+    item: &BenchNetwork,
+    plan: &Plan,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Option<Figures>, String> {
     let network = plan.network(0, seed, false);
-    let result = narrows_sim::run(&network, &mut |_| true);
-    let result = result.map_err(|e| format!("{}: {e}", item.key()))?;
+    let result = match narrows_sim::run(&network, &mut |_| !stop.load(Ordering::Relaxed)) {
+        Ok(result) => result,
+        Err(SimError::Interrupted) => return Ok(None),
+        Err(e) => return Err(format!("{}: {e}", item.key())),
+    };
     let mut figures = match item.part {
         BenchPart::Transfers => transfer(item, &result),
         BenchPart::Mixes => mix(plan, &result),
@@ -31,7 +42,7 @@ pub fn run(item: &BenchNetwork, plan: &Plan, seed: u64) -> Result<Figures, Strin
         | BenchPart::Named => alone(item, plan, &result),
     };
     figures.insert("events", result.events as f64);
-    Ok(figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+    Ok(Some(figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect()))
 }
 
 type Named = BTreeMap<&'static str, f64>;
@@ -92,9 +103,9 @@ fn mix(plan: &Plan, run: &RunResult) -> Named {
         ("others Mbit/s", 8e-6 * mean(&others) / run.span_s),
         ("starved", starved(&others) / others.len() as f64),
         ("own starved", starved(&own) / own.len() as f64),
-        ("jain", narrows_lab::stats::jain(&all)),
+        ("jain", jain(&all)),
         ("used", served / link.capacity_bits.max(1.0)),
-        ("queue ms", 1e3 * link.queue_mean * 8.0 * f64::from(super::item::PACKET) / per_second),
+        ("queue ms", 1e3 * link.queue_mean * 8.0 * f64::from(PACKET) / per_second),
     ])
 }
 
@@ -124,7 +135,7 @@ pub fn medians(seeds: &[Figures]) -> Figures {
         if name == "goodput" && list.len() > 1 {
             medians.insert("worst goodput".into(), list[0]);
         }
-        medians.insert(name.into(), crate::real::quantile(&list, 0.5));
+        medians.insert(name.into(), quantile(&list, 0.5));
     }
     medians
 }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub type Results = BTreeMap<String, BTreeMap<String, Figures>>;
 
 /// Replaces the protocol under test in a mix. A protocol passes if it does no more harm and gets no less.
-pub const MIX_RIVAL: &str = "cubic";
+pub(super) const MIX_RIVAL: &str = "cubic";
 /// With which transfers are compared.
-pub const TRANSFER_RIVALS: [&str; 2] = ["cubic", "rrtp+bbr"];
+pub(super) const TRANSFER_RIVALS: [&str; 2] = ["cubic", "rrtp+bbr"];
 /// With which recorded links are compared.
-pub const TRACE_RIVAL: &str = "bbr";
+pub(super) const TRACE_RIVAL: &str = "bbr";
 /// A network counts as missed if the score is below this share of the best controller's.
 const OF_BEST: f64 = 0.7;
 /// In a mix, of the smaller of an equal share and the rate beside or of [`MIX_RIVAL`].
@@ -23,10 +23,12 @@ type Of = Box<dyn Fn(&BTreeMap<String, Figures>, &str) -> f64>;
 
 /// A row of the table.
 pub struct Score {
+    /// Its title, with the unit.
     pub label: String,
-    /// Keys of the items that count.
+    /// Keys of the networks that count.
     pub keys: Vec<String>,
-    pub of: Of,
+    of: Of,
+    /// The statistic over these networks.
     pub statistic: Statistic,
     /// Digits after the point.
     pub digits: usize,
@@ -161,7 +163,7 @@ fn mixes(items: &[&BenchNetwork]) -> Vec<Score> {
 fn transfers(items: &[&BenchNetwork]) -> Vec<Score> {
     let mut rows = Vec::new();
     for rival in TRANSFER_RIVALS {
-        for (size, _) in super::law::SIZES {
+        for (size, _) in super::draw::SIZES {
             let of = of_class(items, size);
             let label = format!("{size}: time / {rival}'s");
             rows.push(score(label, &of, over("completion ms", rival), Statistic::GeometricMean, 2));
@@ -170,7 +172,7 @@ fn transfers(items: &[&BenchNetwork]) -> Vec<Score> {
     rows.push(score("not done, share", items, plain("not done"), Statistic::Mean, 3));
     for class in classes(items) {
         let of = of_class(items, class);
-        let sizes = super::law::SIZES.iter().any(|s| s.0 == class);
+        let sizes = super::draw::SIZES.iter().any(|s| s.0 == class);
         if !sizes {
             let label = format!("time / cubic's: {class}");
             rows.push(score(

@@ -1,7 +1,7 @@
 //! One item of the benchmark: a network, the flows that share it, its length and its repetitions.
 
+use crate::Question;
 use narrows_base::{Duration, Spec, SpecError};
-use narrows_lab::Question;
 use narrows_link::LinkChange;
 use narrows_scenario::Plan;
 use narrows_scenario::access_link::AccessLink;
@@ -33,6 +33,7 @@ pub enum BenchPart {
 }
 
 impl BenchPart {
+    /// All parts, in the order of the table.
     pub const ALL: [BenchPart; 7] = [
         BenchPart::Networks,
         BenchPart::Access,
@@ -43,6 +44,7 @@ impl BenchPart {
         BenchPart::Named,
     ];
 
+    /// Its name, as in `--only`.
     pub fn name(self) -> &'static str {
         match self {
             BenchPart::Networks => "networks",
@@ -61,8 +63,9 @@ impl BenchPart {
 pub struct Neighbours {
     /// A protocol, or `itself` for the one under test.
     pub other: &'static str,
+    /// Number of flows.
     pub count: usize,
-    /// Start of the flows under test, and of the remaining flows.
+    /// Start of the flows under test, and of the remaining flows, in seconds.
     pub starts_s: (f64, f64),
     /// Access links of both; their delays are drawn per flow.
     pub access: (Option<String>, Option<String>),
@@ -71,24 +74,30 @@ pub struct Neighbours {
 /// A network that is simulated with each protocol.
 #[derive(Clone, Debug)]
 pub struct BenchNetwork {
+    /// Part of the benchmark in whose table it counts.
     pub part: BenchPart,
     /// Unique within the part.
     pub name: String,
+    /// Properties by which scores are grouped.
     pub classes: Vec<&'static str>,
+    /// The link, the flows under test and the length of a run, without the protocol.
     pub question: Question,
+    /// Changes of the link, each with its time since the start.
     pub changes: Vec<(Duration, LinkChange)>,
     /// Share of the capacity that remains after losses, outages and a policer.
     pub passes: f64,
+    /// Flows beside those under test, in mixes.
     pub neighbours: Option<Neighbours>,
     /// New web transfers per second beside the flow.
     pub web: Option<f64>,
-    /// The first seed, and how many there are.
+    /// The first seed.
     pub seed: u64,
+    /// Number of seeds.
     pub seeds: u64,
 }
 
 impl BenchNetwork {
-    pub fn new(part: BenchPart, name: &str, link: &str, duration_s: f64) -> BenchNetwork {
+    pub(super) fn new(part: BenchPart, name: &str, link: &str, duration_s: f64) -> BenchNetwork {
         BenchNetwork {
             part,
             name: name.into(),
@@ -103,12 +112,13 @@ impl BenchNetwork {
         }
     }
 
+    /// Its part and name, as in [`Results`](super::Results).
     pub fn key(&self) -> String {
         format!("{} {}", self.part.name(), self.name)
     }
 
     /// Whether all flows use the protocol under test.
-    pub fn beside_itself(&self) -> bool {
+    pub(super) fn beside_itself(&self) -> bool {
         self.neighbours.as_ref().is_some_and(|n| n.other == "itself")
     }
 

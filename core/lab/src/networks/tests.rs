@@ -1,0 +1,67 @@
+use super::*;
+use std::collections::BTreeSet;
+
+/// The networks of `cargo xtask bench networks`.
+fn all(seed: u64) -> Vec<BenchNetwork> {
+    let mut items = draw::networks(seed, 600);
+    items.extend(draw::access(seed, 300));
+    items.extend(draw::routes(seed, 300));
+    items.extend(draw::mixes(seed, 240));
+    items.extend(draw::transfers(seed, 100));
+    items.extend(draw::named());
+    items
+}
+
+#[test]
+fn every_drawn_item_can_run_and_has_unique_name() {
+    for seed in [1, 1_000_003] {
+        let items = all(seed);
+        let keys: BTreeSet<String> = items.iter().map(BenchNetwork::key).collect();
+        assert_eq!(keys.len(), items.len());
+        for item in &items {
+            item.plan("rrtp").unwrap();
+        }
+    }
+}
+
+/// Each class of the distribution must be frequent enough to be a row.
+#[test]
+fn every_kind_of_network_is_drawn() {
+    let items = draw::networks(1, 600);
+    let count = |class: &str| items.iter().filter(|i| i.classes.contains(&class)).count();
+    for class in [
+        "codel",
+        "fq-codel",
+        "pie",
+        "red",
+        "dualpi2",
+        "no loss",
+        "single losses",
+        "bursts in packets",
+        "bursts in time",
+        "jitter > RTT/10",
+        "reordering",
+        "return path < rate",
+        "cellular model",
+        "rate steps",
+        "rate walks",
+        "two rates in turn",
+        "policer",
+        "outages",
+        "web beside",
+        "queue < 1/4 BDP",
+        "queue 1/4 to 1 BDP",
+        "queue 1 to 4 BDP",
+    ] {
+        assert!(count(class) >= 5, "{class}: {}", count(class));
+    }
+}
+
+#[test]
+fn quick_set_is_part_of_full_and_sets_differ() {
+    let describe =
+        |items: Vec<BenchNetwork>| items.iter().map(BenchNetwork::describe).collect::<Vec<_>>();
+    let (full, quick) = (draw::networks(1, 30), draw::networks(1, 10));
+    assert_eq!(describe(full)[..10], describe(quick)[..]);
+    assert_ne!(describe(draw::mixes(1, 5)), describe(draw::mixes(2, 5)));
+}
