@@ -143,7 +143,7 @@ fn client_at_a_full_server_gets_busy() {
     options.limits.handshake_rate = 0;
     let server = Endpoint::bind(local(), options).unwrap();
     let mut to = ConnectOptions::new(ServerKey::Is(public), config());
-    to.patience = Duration::from_secs(1);
+    to.patience = Duration::from_secs(5);
     let address = server.local_addr();
     let why = wait(client().connect(address, to)).unwrap_err();
     assert_eq!(why, Error::Busy { address });
