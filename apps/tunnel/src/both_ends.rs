@@ -246,6 +246,19 @@ pub(crate) async fn assert_reset(port: SocketAddr) {
     assert_eq!(read.await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
+/// Sends this until a datagram is received, since one may be lost on a busy machine: it expires, or a buffer is full.
+/// Returns the received one, which may answer an earlier question.
+pub(crate) async fn question(program: &tokio::net::UdpSocket, datagram: &[u8]) -> Vec<u8> {
+    let mut bytes = [0; 2000];
+    loop {
+        program.send(datagram).await.unwrap();
+        let second = std::time::Duration::from_secs(1);
+        if let Ok(received) = tokio::time::timeout(second, program.recv(&mut bytes)).await {
+            return bytes[..received.unwrap()].to_vec();
+        }
+    }
+}
+
 /// A UDP target on loopback that sends each datagram back twice, but does not answer datagrams from `quiet`.
 pub(crate) async fn udp_target() -> SocketAddr {
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
