@@ -46,7 +46,7 @@ async fn behind(
     target: SocketAddr,
     silence: Duration,
 ) -> (Arc<Tunnel>, Lines, SocketAddr) {
-    let near = Near { patience: SHORT, silence, ..Near::at(path.at) };
+    let near = Near { patience: silence, silence, ..Near::at(path.at) };
     let (tunnel, near_log) = far.near_as(near);
     watch(&near_log, &far.log);
     let port = port(&tunnel, "127.0.0.1", target.port()).await;
@@ -121,18 +121,22 @@ async fn blocked_udp_moves_new_connections_to_tcp_old_wait() {
     let far = far(&[&target.to_string()]);
     let path = TestPath::to(&far, true).await;
     let (tunnel, near_log, port) = behind(&path, &far, target, SHORT).await;
+    let carried_by_tcp = async |by_tcp: bool| {
+        while tunnel.link().await.unwrap().is_over_tcp() != by_tcp {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    // On a busy machine the first connection may be over TCP.
+    carried_by_tcp(false).await;
     let mut old = opened(port).await;
-    assert!(!tunnel.link().await.unwrap().is_over_tcp());
     path.cut(true);
     old.write_all(b"lost").await.unwrap();
+    carried_by_tcp(true).await;
     says(&near_log, "over TCP, since UDP is not answered").await;
     let mut new = opened(port).await;
-    assert!(tunnel.link().await.unwrap().is_over_tcp());
     path.cut(false);
     answered(&mut old, b"lost").await;
-    while tunnel.link().await.unwrap().is_over_tcp() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    carried_by_tcp(false).await;
     // Open streams stay on their connection.
     for tcp in [&mut old, &mut new, &mut opened(port).await] {
         echoes(tcp, b"stay").await;
