@@ -48,10 +48,10 @@ pub(super) const MODELS: &[Model] = &[
     },
     Model {
         name: "lcg_period",
-        summary: "the period of S0's generator: the order of 16807 modulo 2^31 - 1",
+        summary: "the period of S0's generator, the order of 16807 modulo 2^31 - 1, less a number",
         source: "S0 equation 5.2",
-        arguments: &[],
-        of: |_| crate::random_quality::period() as f64,
+        arguments: &["less"],
+        of: |a| crate::random_quality::period() as f64 - a["less"],
     },
 ];
 
