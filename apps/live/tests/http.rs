@@ -246,8 +246,13 @@ fn silent_connections_delay_no_request() {
         stream.set_nonblocking(true).unwrap();
         stream.read(&mut [0]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
     };
-    let open = silent.iter().filter(|stream| is_open(stream)).count();
-    assert_eq!(open, 63, "of 300");
+    let open = || silent.iter().filter(|stream| is_open(stream)).count();
+    // A program that another test starts inherits connections until it is executed, so they end a moment later.
+    let begun = std::time::Instant::now();
+    while open() > 63 && begun.elapsed() < std::time::Duration::from_secs(60) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(open(), 63, "of 300");
     // A refusal ends its connection, though another request follows at once.
     let bad = "GET /?token=0 HTTP/1.1";
     let good = format!("GET /?token={token} HTTP/1.1");
@@ -264,7 +269,7 @@ fn a_port_in_use_is_an_error() {
     assert!(LivePage::open(at, Feed::new("second"), None).is_err());
     drop(live);
     // A program that another test starts inherits the listener, until it is executed.
-    let is_free = (0..200).any(|_| {
+    let is_free = (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         TcpStream::connect(at).is_err()
     });
@@ -317,7 +322,7 @@ fn a_browser_shows_the_run() {
         "3 packets dropped before their deadline",
     ];
     let mut missing = Vec::new();
-    for seconds in [3, 10, 40] {
+    for seconds in [3, 10, 40, 120] {
         let page = shown(chromium, page().0, seconds);
         missing = parts.into_iter().filter(|part| !page.contains(part)).collect();
         if missing.is_empty() {
@@ -365,7 +370,7 @@ fn browser_overlays_simulations_on_their_originals() {
         Some((value("stroke")?, value("stroke-dasharray").unwrap_or_default()))
     };
     let mut seen = String::new();
-    for seconds in [3, 10, 40] {
+    for seconds in [3, 10, 40, 120] {
         seen = shown(chromium, page_with_simulation(), seconds);
         if !seen.contains("beside.2 13") {
             continue;
