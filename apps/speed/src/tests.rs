@@ -38,15 +38,27 @@ fn measured_with(
     speed.local(any, Ok, &mut |_, _| true).unwrap()
 }
 
+/// The result of the first of these times within which the machine transfers anything on each connection.
+fn measured_in_time(
+    traffic: TrafficKind,
+    direction: SpeedDirection,
+    connections: usize,
+) -> SpeedResult {
+    let results = [300, 3000, 30_000].into_iter().map(|ms| {
+        let time = Duration::from_millis(ms);
+        let result = measured_with(traffic, direction, connections, Amount::Time(time));
+        assert!(result.seconds >= time.as_secs_f64(), "{result:?}");
+        result
+    });
+    let mut results = results.skip_while(|r| r.bytes == 0 || r.per_connection.contains(&0));
+    results.next().expect("no bytes in 30 s")
+}
+
 /// Each message has seven packets of an MPEG transport stream, as their senders use.
 #[test]
 fn messages_may_exceed_the_smallest_path_mtu() {
-    let amount = Amount::Time(Duration::from_millis(500));
-    let result = measured_with(TrafficKind::Messages(1316), SpeedDirection::Up, 1, amount);
-    assert!(
-        result.messages > 0 && result.bytes > 0 && result.bytes.is_multiple_of(1316),
-        "{result:?}"
-    );
+    let result = measured_in_time(TrafficKind::Messages(1316), SpeedDirection::Up, 1);
+    assert!(result.messages > 0 && result.bytes.is_multiple_of(1316), "{result:?}");
 }
 
 /// A megabyte of messages is accepted at once and sent over seconds: neither end closes before.
@@ -80,9 +92,7 @@ fn all_messages_leave_before_the_end() {
 #[test]
 fn both_directions_end_with_their_time() {
     for direction in [SpeedDirection::Up, SpeedDirection::Down] {
-        let result = measured(direction, 2, Amount::Time(Duration::from_millis(300)));
-        assert!(result.bytes > 0 && result.per_connection.iter().all(|b| *b > 0));
-        assert!(result.seconds >= 0.3);
+        measured_in_time(TrafficKind::Stream, direction, 2);
     }
 }
 
@@ -128,7 +138,7 @@ fn the_controller_of_probes_is_for_probes_only() {
     assert!(refused.to_string().contains("for probes"), "{refused}");
 }
 
-/// Changed hints reach the controller during the transfer: at the first rate the bytes would take 24 s.
+/// Changed hints reach the controller during the transfer: at the first rate the bytes would take 240 s.
 #[test]
 fn a_sender_is_told_of_its_path_while_it_sends() {
     let spec = Spec::parse("rrtp+brutal").unwrap();
@@ -142,10 +152,10 @@ fn a_sender_is_told_of_its_path_while_it_sends() {
         connections: 1,
         direction: SpeedDirection::Up,
         traffic: TrafficKind::Stream,
-        amount: Amount::Bytes(300_000),
+        amount: Amount::Bytes(3_000_000),
         taps: MeasurementTaps::default(),
     };
     let any = "127.0.0.1:0".parse().unwrap();
     let result = speed.local(any, Ok, &mut |_, _| true).unwrap();
-    assert!(result.bytes == 300_000 && result.seconds < 12.0, "{result:?}");
+    assert!(result.bytes == 3_000_000 && result.seconds < 120.0, "{result:?}");
 }
