@@ -67,7 +67,7 @@ export class Browser {
   }
 
   // Waits until an expression is true.
-  async until(expression, seconds = 30, isInFrame = false) {
+  async until(expression, isInFrame = false, seconds = 120) {
     const end = Date.now() + 1000 * seconds;
     for (;;) {
       if (await this.value(`(() => { try { return !!(${expression}); } catch { return false; } })()`, isInFrame)) return;
