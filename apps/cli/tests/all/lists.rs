@@ -66,7 +66,7 @@ fn tunnel_limits_cut_off_a_file_stay_in_force() {
     let (_near, line) = start(near.path(), &connect, "leads to");
     let tcp = || {
         let tcp = TcpStream::connect(line.split(' ').next().unwrap()).unwrap();
-        tcp.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        tcp.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         tcp
     };
     let mut first = tcp();
@@ -97,16 +97,22 @@ fn list_under_writing_cuts_no_client() {
     write("# no client\n");
     reload(&server, far.path(), "not reloaded, all stays as it is: --clients: clients: the list");
     assert!(is_admitted());
-    write("");
-    let is_written = std::thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(150));
-            write(&whole);
+    // On a busy machine the writer may be later than the server waits for it: then the former list stays.
+    let is_read_whole = || {
+        write("");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(150));
+                write(&whole);
+            });
+            reload(&server, far.path(), "reloaded");
         });
-        reload(&server, far.path(), "reloaded: 1 clients");
-        writing.join().is_ok()
-    });
-    assert!(is_written && is_admitted());
+        assert!(is_admitted());
+        let log = std::fs::read_to_string(far.path().join("log")).unwrap();
+        let last = log.lines().rfind(|line| line.contains("reloaded"));
+        last.is_some_and(|line| line.contains("reloaded: 1 clients"))
+    };
+    assert!((0..20).any(|_| is_read_whole()), "each time it was read before it was written");
     assert_eq!(terminate(server), Some(0));
 }
 
