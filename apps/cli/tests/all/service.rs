@@ -32,8 +32,10 @@ pub(crate) fn key(home: &Path) -> String {
 pub(crate) fn reload(server: &Process, home: &Path, text: &str) {
     let log = || std::fs::read_to_string(home.join("log")).unwrap_or_default();
     let before = log().matches(text).count();
+    let begun = Instant::now();
     server.signal("HUP");
     while log().matches(text).count() == before {
+        assert!(begun.elapsed() < Duration::from_secs(120), "no '{text}': {}", log());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -232,20 +234,24 @@ fn http(at: &str, path: &str) -> String {
     answer
 }
 
-/// The address of `metrics: http://ADDRESS/metrics`, and the process.
-fn measured(home: &Path, args: &[&str]) -> (Process, String) {
+/// A relay to this address: the process, the address of its counters, and that for clients.
+fn measured_relay(home: &Path, to: &str) -> (Process, String, String) {
     let mut child = narrows(home)
-        .args(args)
+        .args(["relay", "--listen", "127.0.0.1:0", "--to", to, "--link", "10Mbit/s,1ms"])
         .args(["--metrics", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let line = lines.find(|line| line.starts_with("metrics: http://")).expect("no address");
-    let at = line.trim_start_matches("metrics: http://").trim_end_matches("/metrics").to_string();
+    let mut after = |text: &str| {
+        let found = lines.find_map(|line| Some(line.split_once(text)?.1.to_string()));
+        found.unwrap_or_else(|| panic!("no '{text}'"))
+    };
+    let metrics = after("metrics: http://").trim_end_matches("/metrics").to_string();
+    let listen = after("relaying ").split(' ').next().unwrap().to_string();
     std::thread::spawn(move || lines.for_each(drop));
-    (Process(child), at)
+    (Process(child), metrics, listen)
 }
 
 /// The value of a sample with these labels.
@@ -330,10 +336,7 @@ fn prometheus_reads_the_links_of_a_relay() {
     let [home, ..] = homes();
     let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr().unwrap().to_string();
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let listen = free.to_string();
-    let relay = ["relay", "--listen", &listen, "--to", &to, "--link", "10Mbit/s,1ms"];
-    let (_relay, at) = measured(home.path(), &relay);
+    let (_relay, at, listen) = measured_relay(home.path(), &to);
     let offered = "narrows_link_offered_packets_total{link=\"relay\",direction=\"forward\"}";
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     loop {
