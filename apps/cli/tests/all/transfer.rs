@@ -180,13 +180,13 @@ fn keys_are_stored_compared_forgotten_and_client_lists_enforced() {
 }
 
 /// Hints during a transfer reach the sending end, be it the server or the client. At the rate of the first hint the
-/// file would take 24 s.
+/// file would take 240 s.
 #[test]
 fn sender_reports_the_path_during_the_transfer() {
     let homes = Homes::new();
     let root = homes.get("root");
     let client = homes.get("client");
-    let content = bytes(300_000);
+    let content = bytes(3_000_000);
     std::fs::write(root.join("f"), &content).unwrap();
     let flags = ["--allow-put", "--permit-rate-driven", "100Mbit/s"];
     let server = serve_with("rrtp", &homes.get("server"), &root, &flags);
@@ -196,7 +196,7 @@ fn sender_reports_the_path_during_the_transfer() {
         let args = [&args[..], &options, &["300ms:rate=50Mbit/s"]].concat();
         let json: serde_json::Value = serde_json::from_str(&succeeds(&client, &args)).unwrap();
         let seconds = json["seconds"].as_f64().unwrap();
-        assert!(json["protocol"] == "rrtp+brutal" && (0.3..12.0).contains(&seconds), "{json}");
+        assert!(json["protocol"] == "rrtp+brutal" && (0.3..120.0).contains(&seconds), "{json}");
     }
     assert_eq!(std::fs::read(root.join("h")).unwrap(), content);
 }
@@ -263,9 +263,8 @@ fn bad_input_gives_one_line_and_leaves_no_file() {
 #[cfg(target_os = "linux")]
 fn a_port_where_no_server_listens_is_said() {
     let home = tempfile::tempdir().unwrap();
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = socket.local_addr().unwrap();
-    drop(socket);
+    // Systems give this port to no socket that asks for any.
+    let at = "127.0.0.1:9";
     let file = home.path().join("file");
     let url = format!("rrtp://{at}/file");
     std::fs::write(&file, "x").unwrap();
@@ -281,7 +280,8 @@ fn killed_transfer_resumes_with_the_same_command() {
     let homes = Homes::new();
     let root = homes.get("root");
     let client = homes.get("client");
-    let content = bytes(4_000_000);
+    // At the limit below they take 40 s: long enough that a busy machine sees them halfway.
+    let content = bytes(40_000_000);
     std::fs::write(root.join("f"), &content).unwrap();
     let server = serve(&homes.get("server"), &root, &["--allow-put"]);
     for scheme in ["tcp", "rrtp"] {
@@ -293,7 +293,7 @@ fn killed_transfer_resumes_with_the_same_command() {
         let json: serde_json::Value =
             serde_json::from_str(&succeeds(&client, &["get", &url, "--json", with])).unwrap();
         assert_eq!(json["resumed_from"], kept);
-        assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
+        assert!(std::fs::read(client.join("f")).unwrap() == content, "other bytes came");
         assert!(partial(&client, "f").is_none());
 
         // The other direction; the server keeps partial files, too.
@@ -302,7 +302,7 @@ fn killed_transfer_resumes_with_the_same_command() {
         let json: serde_json::Value =
             serde_json::from_str(&succeeds(&client, &["put", "f", &put, "--json", with])).unwrap();
         assert!(json["resumed_from"].as_u64().unwrap() >= 500_000, "{json}");
-        assert_eq!(std::fs::read(root.join("p")).unwrap(), content);
+        assert!(std::fs::read(root.join("p")).unwrap() == content, "other bytes came");
         std::fs::remove_file(client.join("f")).unwrap();
         std::fs::remove_file(root.join("p")).unwrap();
     }
