@@ -1,7 +1,7 @@
 //! The receiver counts the frames of a stream that ffmpeg sends. Without ffmpeg the test is skipped with a message.
 
 use crate::process::{Process, narrows};
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Time limit on each step, so that a failed test ends.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Latency in seconds: longer than a busy machine keeps a packet waiting.
+const LATENCY: u64 = 5;
 
 /// One of the two ends; it ends with the test. Its output goes to files, so that waiting for a line has a time limit.
 struct MediaEnd {
@@ -93,7 +95,8 @@ fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     let mut receiver = MediaEnd::start(far, &[&args[..], &["--once", "--json"]].concat());
     // With --json the standard output has only measurements.
     let url = receiver.word("err", "rrtp://");
-    let args = ["media", "send", &url, "--from", "0", "--latency", "500ms", "--rate-http", "0"];
+    let latency = format!("{LATENCY}s");
+    let args = ["media", "send", &url, "--from", "0", "--latency", &latency, "--rate-http", "0"];
     let mut sender = MediaEnd::start(near, &args);
     let from = sender.word("out", "127.0.0.1:");
     let rates = sender.word("out", "http://");
@@ -108,8 +111,10 @@ fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     ffmpeg.args(outputs.iter().map(|part| part.replace("PORT", port))).stdout(Stdio::null());
     assert!(ffmpeg.status().unwrap().success());
     // Packets in flight are delivered first, within the latency.
-    player.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    while player.recv(&mut [0; 2000]).is_ok() {}
+    player.set_read_timeout(Some(Duration::from_secs(2 * LATENCY))).unwrap();
+    // Children of other tests end meanwhile, and their signal interrupts a read with a timeout.
+    let is_over = |e: std::io::Error| e.kind() != ErrorKind::Interrupted;
+    while !player.recv(&mut [0; 2000]).is_err_and(is_over) {}
     sender.interrupt();
     receiver.ends();
     let text = receiver.text("out");
