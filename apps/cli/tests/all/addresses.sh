@@ -6,7 +6,7 @@ ip tuntap add dev hole mode tun && ip link set hole up
 ip -6 route add fd98::66 dev hole
 printf '127.0.0.1 localhost\nfd98::66 dead\n127.0.0.1 dead\n::1 refusing\n127.0.0.1 refusing\n' > hosts
 mount --bind hosts /etc/hosts
-until_says() { for _ in $(seq 200); do grep -q "$1" "$2" 2>/dev/null && return; sleep 0.1; done; cat "$2" >&2; }
+until_says() { for _ in $(seq 600); do grep -q "$1" "$2" 2>/dev/null && return; sleep 0.1; done; cat "$2" >&2; }
 within() { timeout 60 "$NARROWS" "$@"; }
 
 "$NARROWS" key > friends

@@ -67,7 +67,7 @@ fn status(name: &str) -> serde_json::Value {
 
 fn wait_until(what: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(10) {
+    while begun.elapsed() < Duration::from_secs(60) {
         if what() {
             return true;
         }
@@ -179,7 +179,7 @@ fn the_kernels_connections_are_on_the_page() {
     let (_, url) = line.split_once("http://").unwrap();
     let (address, token) = url.trim().split_once("/?token=").unwrap();
     let mut page = TcpStream::connect(address).unwrap();
-    page.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    page.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     write!(page, "GET /events?token={token} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
     let mut output = String::new();
     let mut part = [0; 4096];

@@ -115,7 +115,7 @@ fn commands_at_both_ends_counts_as_json_and_a_recording() {
     let server = "exec python3 -c \"import socket; s=socket.create_server(('', 9000)); c,_=s.accept(); \
                   n=sum(iter(lambda: len(c.recv(65536)), 0)); c.send(str(n).encode())\"";
     let client = "import socket,os,time
-for _ in range(200):
+for _ in range(1200):
     try:
         s=socket.create_connection((os.environ['NARROWS_FAR'], 9000)); break
     except OSError: time.sleep(.05)
@@ -185,7 +185,9 @@ fn lines_of_the_far_command_have_its_label() {
     let mut lines: Vec<_> = all.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["far: one", "far: three", "far: two", "five"], "{said}");
-    assert_eq!(said, "far: four\n");
+    // On a busy machine the command warns that the link was late.
+    let said: Vec<_> = said.lines().filter(|line| !line.starts_with("narrows: ")).collect();
+    assert_eq!(said, ["far: four"]);
 }
 
 #[test]
@@ -204,7 +206,7 @@ fn scenario_file_topology_gets_its_nodes_and_routes() {
     let server = "exec python3 -c \"import socket; s=socket.create_server(('::', 9000), family=socket.AF_INET6, \
                   dualstack_ipv6=True); c,_=s.accept(); c.send(b'far')\"";
     let client = "exec python3 -c \"import socket,time
-for _ in range(200):
+for _ in range(1200):
     try:
         t=time.time(); s=socket.create_connection(('server', 9000)); t=time.time()-t; break
     except OSError: time.sleep(.05)
@@ -447,7 +449,7 @@ fn sleeper(mark: &str) -> bool {
 
 fn wait_until(what: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(20) {
+    while begun.elapsed() < Duration::from_secs(60) {
         if what() {
             return true;
         }

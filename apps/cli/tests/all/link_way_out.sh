@@ -42,7 +42,7 @@ before=$(settings)
 "$NARROWS" link 100Mbit/s,20ms --quiet -- python3 -c "
 import socket, time
 for host in ('server.test', '10.99.0.2', 'fd99::2'):
-    for _ in range(100):
+    for _ in range(1200):
         try:
             began = time.time()
             with socket.create_connection((host, 9000)) as c:

@@ -302,7 +302,7 @@ fn senders_learn_the_path_mtu() {
             let sending = from.enter(|| UdpSocket::bind((at, 0)).unwrap()).unwrap();
             let mut bytes = [0; 2000];
             // 1400 bytes with headers: too long for a message, and shorter than the MTU of the server's interface.
-            let received = (0..200).any(|_| {
+            let received = (0..1200).any(|_| {
                 let _ = sending.send_to(&[7; 1352], receiving.local_addr().unwrap());
                 receiving.recv_from(&mut bytes).is_ok_and(|(n, from)| n == 1352 && from.ip() == at)
             });
