@@ -1,4 +1,4 @@
-//! TCP-Jersey: Xu, Tian and Ansari, IEEE JSAC 22(4), 2004; as described by Hu and Zha, section III.
+//! TCP-Jersey: Xu, Tian and Ansari, IEEE JSAC 22(4), 2004; as described by Hu and Zha, section II.
 //!
 //! Measures ECN marks (best from the queue `cw`) and the rate at which ACKs return. The window grows as Reno's. A mark
 //! sets ssthresh and the window to the estimated rate times the round trip. A loss without a mark is attributed to the
@@ -32,7 +32,7 @@ use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "jersey",
     summary: "takes unmarked losses for the radio's; a mark sets the window to the measured rate",
-    source: "Xu, Tian and Ansari 2004; Hu and Zha, section III",
+    source: "Xu, Tian and Ansari 2004; Hu and Zha, section II",
     senses: "routers' marks, rate of returning ACKs",
     sets: "window: +1 segment per RTT; rate times RTT after a mark, as it was after a loss",
     params: &[
@@ -58,7 +58,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "latch",
             help: "when the optimum window is taken from the estimate",
             kind: ParamKind::Choice(&["round", "ack"]),
-            origin: "Hu and Zha, section III: once per round trip",
+            origin: "Hu and Zha, section II: once per round trip",
         },
         Param {
             name: "unmarked",
