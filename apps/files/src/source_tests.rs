@@ -208,11 +208,18 @@ fn files_with_false_sizes_arrive_with_their_content() {
     let there = tempfile::tempdir().unwrap();
     let here = tempfile::tempdir().unwrap();
     let server = Memory::new(there.path(), puts());
-    let mut names = vec!["proc/version", "sys/devices/system/cpu/possible"];
-    // A long file: its bytes are counted first.
-    if std::fs::read("/proc/kallsyms").is_ok_and(|bytes| bytes.len() > 1_000_000) {
-        names.push("proc/kallsyms");
+    // A long file: its bytes are counted first. No other test changes this process, which ends with its input.
+    let mut process = std::process::Command::new("cat");
+    process.envs((0..12).map(|n| (format!("LONG{n}"), "x".repeat(100_000))));
+    process.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut process = process.spawn().unwrap();
+    let environment = format!("proc/{}/environ", process.id());
+    // The kernel fills it in a moment after the start.
+    while std::fs::read(Path::new("/").join(&environment)).unwrap().len() < 1_000_000 {
+        assert!(process.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::yield_now();
     }
+    let names = ["proc/version", "sys/devices/system/cpu/possible", &environment];
     let mut tree = UploadTree::empty();
     for name in &names {
         let content = std::fs::read(Path::new("/").join(name)).unwrap();
@@ -245,6 +252,8 @@ fn files_with_false_sizes_arrive_with_their_content() {
     }
     let id = std::fs::read(target.path().join("boot_id")).unwrap();
     assert_eq!(id, std::fs::read("/proc/sys/kernel/random/boot_id").unwrap());
+    drop(process.stdin.take());
+    process.wait().unwrap();
 }
 
 /// More entries than one frame holds: the folder is put, listed, got and put again.
