@@ -396,7 +396,7 @@ fn a_comparison_has_the_kernels_tcp_beside_the_simulated() {
         command.current_dir(folder.path()).args(["compare", "--real", "--json"]).args(args);
         command.output().unwrap()
     };
-    let link = ["--link", "10Mbit/s,10ms,queue=50p", "--duration", "2s", "--seeds", "1"];
+    let link = ["--link", "10Mbit/s,10ms,queue=50p", "--duration", "4s", "--seeds", "1"];
     let out = compare(&[&link[..], &["--protocols", "cubic,stpd,tfrc"]].concat());
     let said = text(&out.stderr);
     if said.contains("TUN") {
