@@ -27,7 +27,7 @@ fn a_file_without_an_end_is_refused() {
     assert!(read(long.path(), SHORT).unwrap_err().to_string().contains("1 MB"));
 }
 
-/// What is read from a file that has these texts, each written at a time of its own; the last stays.
+/// Reads a file that has these texts in turn, each written at a time of its own. The last one stays.
 fn read_of(texts: &[&str]) -> std::io::Result<String> {
     let mut at = 0;
     let read = || {
