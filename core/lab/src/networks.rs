@@ -1,5 +1,5 @@
-//! The law of networks: networks drawn at random from a seed, by which controllers are compared. `docs/benchmarks.md`
-//! has the distributions and the results.
+//! Networks drawn at random from a seed, by which controllers are compared. `docs/benchmarks.md` has the distributions and
+//! the results.
 //!
 //! ```text
 //!   seed ─draw─> BenchNetwork ─plan─> Plan ─simulate─> Results ─scores─> Score ─Statistic─> value ± half
@@ -8,12 +8,14 @@
 pub mod draw;
 mod item;
 mod measure;
+mod scorecard;
 pub mod scores;
 mod simulate;
 mod statistics;
 
 pub use item::{BenchNetwork, BenchPart, Neighbours};
 pub use measure::Figures;
+pub use scorecard::{NetworkScorecard, NetworkScores, ScoreSection};
 pub use scores::Results;
 pub use simulate::{simulate, without_longest};
 pub use statistics::{IntervalValue, Statistic, paired};

@@ -8,6 +8,7 @@ pub mod columns;
 pub mod figure;
 pub mod html;
 pub mod json;
+pub mod network_scorecard;
 #[cfg(feature = "files")]
 pub mod output;
 pub mod palette;

@@ -31,7 +31,7 @@ pub fn text(
             let label = if row.keys.len() == count { row.label.clone() } else { label };
             let _ = write!(text, "{label:<48}");
             for column in protocols {
-                let value = row.statistic.estimate(&row.values(results, column));
+                let value = row.estimate(results, column);
                 let _ = write!(text, "{:>18}", written(value, row.digits, false));
             }
             for value in differences(row, results, protocols, before) {

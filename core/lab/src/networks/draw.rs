@@ -4,6 +4,7 @@ mod access;
 mod routes;
 
 pub use access::networks as access;
+pub use access::networks_in_turn as access_in_turn;
 pub use routes::networks as routes;
 
 use super::item::{BenchNetwork, BenchPart, Neighbours, PACKET};

@@ -151,7 +151,8 @@ impl BenchNetwork {
         self.try_plan(protocol).map_err(|e| format!("{}: {e}", self.key()))
     }
 
-    fn try_plan(&self, protocol: &str) -> Result<Plan, SpecError> {
+    /// The same; the message does not name the network.
+    pub(super) fn try_plan(&self, protocol: &str) -> Result<Plan, SpecError> {
         let against = self.neighbours.as_ref().map(|n| match n.other {
             "itself" => format!("{protocol}:{}", n.count),
             other => format!("{other}:{}", n.count),

@@ -1,8 +1,10 @@
 //! The rows of the table: which figure of which items, and the statistic of it.
 
+pub(super) mod brief;
+
 use super::item::{BenchNetwork, BenchPart};
 use super::measure::Figures;
-use super::statistics::Statistic;
+use super::statistics::{IntervalValue, Statistic};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Figures by item, then by protocol.
@@ -39,6 +41,11 @@ impl Score {
     pub fn values(&self, results: &Results, protocol: &str) -> Vec<f64> {
         let one = |key: &String| results.get(key).map_or(f64::NAN, |r| (self.of)(r, protocol));
         self.keys.iter().map(one).collect()
+    }
+
+    /// The statistic of a protocol's values.
+    pub fn estimate(&self, results: &Results, protocol: &str) -> IntervalValue {
+        self.statistic.estimate(&self.values(results, protocol))
     }
 }
 
@@ -88,12 +95,15 @@ fn of_class<'a>(items: &[&'a BenchNetwork], class: &str) -> Vec<&'a BenchNetwork
     items.iter().copied().filter(|i| i.classes.contains(&class)).collect()
 }
 
+/// Goodput over the largest of all protocols on the same network.
+fn over_best(of_item: &BTreeMap<String, Figures>, protocol: &str) -> f64 {
+    let best = of_item.values().filter_map(|f| f.get("goodput")).fold(0.0f64, |m, x| m.max(*x));
+    figure(of_item, protocol, "goodput") / best
+}
+
 fn networks(items: &[&BenchNetwork]) -> Vec<Score> {
     let goodput = || plain("goodput");
-    let best: Of = Box::new(|r, p| {
-        let best = r.values().filter_map(|f| f.get("goodput")).fold(0.0f64, |m, x| m.max(*x));
-        figure(r, p, "goodput") / best
-    });
+    let best: Of = Box::new(over_best);
     let mut rows = vec![
         score("goodput / capacity, mean", items, goodput(), Statistic::Mean, 3),
         score("goodput / capacity, p10", items, goodput(), Statistic::Quantile(0.1), 3),

@@ -60,6 +60,7 @@ impl Statistic {
                 value * stats::estimate(logarithms).half().unwrap_or(f64::NAN)
             }
             Statistic::Least | Statistic::CountBelow(_) => f64::NAN,
+            Statistic::Quantile(_) if sorted.len() < 2 => f64::NAN,
             Statistic::Quantile(_) => spread(sorted.len(), |picks| {
                 let mut sample: Vec<f64> = picks.iter().map(|i| sorted[*i]).collect();
                 sample.sort_by(f64::total_cmp);
@@ -127,6 +128,7 @@ mod tests {
         assert_eq!(of(Statistic::CountBelow(4.0)), 3.0);
         assert!((of(Statistic::GeometricMean) - 24f64.powf(0.25)).abs() < 1e-12);
         assert!(Statistic::Mean.estimate(&[]).value.is_nan());
+        assert!(Statistic::Quantile(0.5).estimate(&[1.0]).half.is_nan());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 use super::*;
+use crate::execute::RunControl;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 
 /// The networks of `cargo xtask bench networks`.
 fn all(seed: u64) -> Vec<BenchNetwork> {
@@ -64,4 +66,38 @@ fn quick_set_is_part_of_full_and_sets_differ() {
     let (full, quick) = (draw::networks(1, 30), draw::networks(1, 10));
     assert_eq!(describe(full)[..10], describe(quick)[..]);
     assert_ne!(describe(draw::mixes(1, 5)), describe(draw::mixes(2, 5)));
+}
+
+fn measure(protocol: &str, stop: bool) -> Result<Option<NetworkScores>, String> {
+    let asked = NetworkScorecard { protocol: protocol.into(), networks: 1, seed: 1 };
+    let stop = AtomicBool::new(stop);
+    asked.measure(&RunControl { stop: &stop, progress: &|_| (), jobs: 2 })
+}
+
+/// CUBIC does as much harm as CUBIC, and is listed once.
+#[test]
+fn scorecard_of_cubic_compares_it_once() {
+    let scores = measure(" cubic", false).unwrap().unwrap();
+    assert_eq!(scores.protocols, ["cubic", "bbr3", "rrtp"]);
+    let sections = scores.sections();
+    let rows = || sections.iter().flat_map(|s| &s.scores);
+    let value = |label: &str| {
+        let row = rows().find(|row| row.label == label).unwrap();
+        row.estimate(&scores.results, "cubic").value
+    };
+    assert_eq!(value("no more harm than CUBIC"), 1.0);
+    assert_eq!(value("others' rate / with CUBIC"), 1.0);
+    assert!((0.0..=1.0).contains(&value("goodput / best, mean")));
+    for row in rows().filter(|row| row.label == "goodput / best, mean") {
+        let all = scores.protocols.iter().map(|p| row.estimate(&scores.results, p).value);
+        assert_eq!(all.fold(0.0, f64::max), 1.0, "the best has 1");
+    }
+}
+
+#[test]
+fn scorecard_refuses_unknown_and_several_protocols() {
+    let refusal = |protocol: &str| measure(protocol, false).err().unwrap();
+    assert!(refusal("vegsa").contains("did you mean 'vegas'?"), "{}", refusal("vegsa"));
+    assert!(refusal("vegas,reno").contains("one protocol"), "{}", refusal("vegas,reno"));
+    assert!(measure("vegas", true).unwrap().is_none(), "interrupted");
 }

@@ -77,6 +77,13 @@ pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
     (0..n).map(|i| network(&mut key.numbered(i as u64).stream(), i)).collect()
 }
 
+/// `n` networks by access type, the types in turn, so that rare ones are not missing.
+pub fn networks_in_turn(seed: u64, n: usize) -> Vec<BenchNetwork> {
+    let key = RandomKey::from_seed(seed).named("access in turn");
+    let types = TYPES.iter().cycle().take(n).enumerate();
+    types.map(|(i, kind)| of_type(kind, &mut key.numbered(i as u64).stream(), i)).collect()
+}
+
 fn network(random: &mut RandomStream, number: usize) -> BenchNetwork {
     let all: f64 = TYPES.iter().map(|t| t.weight).sum();
     let mut left = random.unit() * all;
@@ -84,7 +91,10 @@ fn network(random: &mut RandomStream, number: usize) -> BenchNetwork {
         left -= t.weight;
         left < 0.0
     });
-    let kind = drawn.unwrap_or(&TYPES[0]);
+    of_type(drawn.unwrap_or(&TYPES[0]), random, number)
+}
+
+fn of_type(kind: &AccessType, random: &mut RandomStream, number: usize) -> BenchNetwork {
     let rate_bps = 1e6 * log_uniform(random, kind.mbps);
     let delay_s = 1e-3 * log_uniform(random, kind.delay_ms);
     let mut draft = Draft::of(rate_bps, delay_s);
@@ -230,5 +240,14 @@ mod tests {
             assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{}: {count}", kind.name);
         }
         assert_eq!(TYPES.iter().map(|t| t.weight).sum::<f64>(), 100.0);
+    }
+
+    #[test]
+    fn access_types_in_turn_are_equally_frequent() {
+        let items = networks_in_turn(1, 2 * TYPES.len());
+        for kind in TYPES {
+            let of_kind = items.iter().filter(|i| i.classes.contains(&kind.name));
+            assert_eq!(of_kind.count(), 2, "{}", kind.name);
+        }
     }
 }

@@ -1,0 +1,101 @@
+//! A light set of random networks, which scores one controller beside today's in less than a minute.
+
+use super::item::{BenchNetwork, BenchPart};
+use super::scores::{Results, Score, brief};
+use super::{draw, simulate};
+use crate::execute::RunControl;
+
+/// The controller is compared with these. Mixes need the first.
+const COMPARED: [&str; 3] = ["cubic", "bbr3", "rrtp"];
+/// Added to the seed: rrtp was developed on the networks of small seeds.
+const FIRST_SEED: u64 = 2_000_000;
+
+/// Options of [`NetworkScorecard::measure`].
+#[derive(Clone, Debug)]
+pub struct NetworkScorecard {
+    /// The protocol, as in `compare`.
+    pub protocol: String,
+    /// Number of random networks, of networks by access type, and of mixes.
+    pub networks: usize,
+    /// Seed of the networks.
+    pub seed: u64,
+}
+
+/// Figures of each network with each protocol.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NetworkScores {
+    /// The controller, and those with which it is compared.
+    pub protocols: Vec<String>,
+    /// Networks of all parts, in the order of the table.
+    pub networks: Vec<BenchNetwork>,
+    /// Figures by network and protocol.
+    pub results: Results,
+}
+
+/// A section of the table.
+#[non_exhaustive]
+pub struct ScoreSection {
+    /// Heading in the table.
+    pub title: &'static str,
+    /// Number of its networks.
+    pub networks: usize,
+    /// Rows in the order of the table.
+    pub scores: Vec<Score>,
+}
+
+impl NetworkScorecard {
+    /// Simulates all networks; `None` if it was interrupted.
+    ///
+    /// # Errors
+    /// An unknown protocol, several protocols, or an error of the simulator.
+    pub fn measure(&self, control: &RunControl<'_>) -> Result<Option<NetworkScores>, String> {
+        let protocol = self.protocol.trim();
+        let networks = self.networks()?;
+        for network in networks.iter().take(1) {
+            let plan = network.try_plan(protocol).map_err(|e| e.to_string())?;
+            if plan.scenario.variants() != 1 {
+                return Err(format!("'{protocol}': a scorecard has one protocol"));
+            }
+        }
+        let mut protocols = vec![protocol.to_string()];
+        protocols.extend(COMPARED.iter().filter(|p| **p != protocol).map(ToString::to_string));
+        let results = simulate(&networks, &protocols, control)?;
+        Ok(results.map(|results| NetworkScores { protocols, networks, results }))
+    }
+
+    fn networks(&self) -> Result<Vec<BenchNetwork>, String> {
+        let seed = FIRST_SEED.wrapping_add(self.seed);
+        let mut networks = draw::networks(seed, self.networks);
+        networks.extend(draw::access_in_turn(seed, self.networks));
+        networks.extend(draw::mixes(seed, self.networks));
+        Ok(networks)
+    }
+}
+
+impl NetworkScores {
+    /// The sections of the table, without those that have no networks.
+    pub fn sections(&self) -> Vec<ScoreSection> {
+        let of = |part: BenchPart| -> Vec<&BenchNetwork> {
+            self.networks.iter().filter(|n| n.part == part).collect()
+        };
+        let networks = of(BenchPart::Networks);
+        let access = of(BenchPart::Access);
+        let mixes = of(BenchPart::Mixes);
+        let (beside_itself, beside_others): (Vec<&BenchNetwork>, Vec<&BenchNetwork>) =
+            mixes.iter().partition(|n| n.beside_itself());
+        let section = |title, of: &[&BenchNetwork], rows: fn(&[&BenchNetwork]) -> Vec<Score>| {
+            ScoreSection { title, networks: of.len(), scores: rows(of) }
+        };
+        let mut sections = vec![
+            section("Random networks", &networks, brief::networks),
+            section("Access types", &access, brief::networks),
+            section("Goodput / best, mean, by access type", &access, brief::by_class),
+            section("Mixes", &mixes, brief::mixes),
+            section("Mixes with other protocols", &beside_others, brief::beside_others),
+            section("Mixes with itself", &beside_itself, brief::beside_itself),
+        ];
+        sections.retain(|s| s.networks > 0);
+        sections
+    }
+}
