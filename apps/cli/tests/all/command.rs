@@ -127,6 +127,31 @@ fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
     }
 }
 
+/// One network of each part: the table has every protocol, and JSON the figures of each network.
+#[test]
+fn a_scorecard_on_random_networks_prints_a_table_or_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["scorecard", "vegas(alpha=2)", "--networks=1"];
+    let table = narrows(folder.path(), &args);
+    assert!(table.status.success(), "{}", text(&table.stderr));
+    let table = text(&table.stdout);
+    let head: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["vegas(alpha=", "cubic", "bbr3", "rrtp"]);
+    let harm = table.lines().find(|l| l.contains("no more harm than CUBIC")).unwrap();
+    assert_eq!(harm.split_whitespace().nth(6), Some("1.00"), "CUBIC's own: {harm}");
+    let json = narrows(folder.path(), &[&args[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let networks = json["networks"].as_array().unwrap();
+    assert_eq!(networks.len(), 3);
+    for network in networks {
+        assert_eq!(network["figures"].as_object().unwrap().len(), 4, "{network}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let refused = narrows(folder.path(), &["scorecard", "vegsa", "--networks"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("did you mean 'vegas'?"), "{}", text(&refused.stderr));
+}
+
 /// The command in the error for a table of rates converts the file to a trace, which a link accepts.
 #[test]
 fn a_record_of_rates_becomes_a_trace() {
