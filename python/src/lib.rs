@@ -8,6 +8,7 @@ mod errors;
 mod outcome;
 mod packed;
 mod real;
+mod scorecard;
 mod sweep;
 mod table;
 mod work;
@@ -25,6 +26,7 @@ fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     real::register(m)?;
     env::register(m)?;
     outcome::register(m)?;
+    scorecard::register(m)?;
     sweep::register(m)?;
     table::register(m)?;
     Ok(())

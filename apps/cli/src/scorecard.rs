@@ -87,7 +87,9 @@ fn on_networks(a: &ScorecardArgs, networks: usize) -> Result<(), Failure> {
     let asked = NetworkScorecard { protocol: a.protocol.clone(), networks, seed: a.seed };
     let scores = with_progress(a, "random networks", |control| asked.measure(control))?;
     if a.json {
-        return print_json(&network_scorecard::json(&asked, &scores, &command_line()));
+        let mut json = network_scorecard::json(&asked, &scores);
+        json["command_line"] = command_line().into();
+        return print_json(&json);
     }
     print(&network_scorecard::table(&scores))
 }

@@ -47,7 +47,7 @@ fn cell(value: IntervalValue, digits: usize, has_interval: bool) -> String {
 }
 
 /// The scores, and the figures of each network, as an object.
-pub fn json(asked: &NetworkScorecard, scores: &NetworkScores, command_line: &str) -> Value {
+pub fn json(asked: &NetworkScorecard, scores: &NetworkScores) -> Value {
     let mut rows = Vec::new();
     for section in scores.sections() {
         for score in &section.scores {
@@ -78,7 +78,6 @@ pub fn json(asked: &NetworkScorecard, scores: &NetworkScores, command_line: &str
         .collect();
     json!({
         "command": "scorecard",
-        "command_line": command_line,
         "protocol": asked.protocol,
         "seed": asked.seed,
         "scores": rows,

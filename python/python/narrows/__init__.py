@@ -25,6 +25,7 @@ from .links import Link
 from .real import Speed, Transfer, in_kernel, speed
 from .results import Comparison
 from .scenario import Change, Flow, Scenario, Wire
+from .scorecards import Scorecard, scorecard
 from .sweeps import Sweep, sweep
 from .tables import Column, Table
 
@@ -42,6 +43,7 @@ __all__ = [
     "Loss",
     "PacketOutcome",
     "Scenario",
+    "Scorecard",
     "SpecError",
     "Speed",
     "Start",
@@ -56,6 +58,7 @@ __all__ = [
     "in_kernel",
     "register",
     "run",
+    "scorecard",
     "speed",
     "sweep",
 ]

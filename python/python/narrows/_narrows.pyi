@@ -38,6 +38,13 @@ def run(
     text: tuple[str, str] | None,
     progress: Callable[[float], object] | None,
 ) -> Outcome: ...
+def scorecard(
+    protocol: str,
+    networks: int,
+    seed: int,
+    jobs: int | None,
+    progress: Callable[[float], object] | None,
+) -> tuple[str, str]: ...
 
 class Sweep:
     def __init__(
