@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 const KNOWN: &str = "--set dev|check, --seed N, \
-                     --only networks|access|routes|mixes|transfers|traces|named (several: A,B), \
+                     --only networks|access|routes|mixes|transfers|access-transfers|traces|named \
+                     (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE";
 
 /// Numbers of networks, networks by access type, mixes and networks for transfers; `--quick` uses the first of them.
@@ -88,6 +89,9 @@ impl Options {
                 BenchPart::Routes => items.extend(draw::routes(self.seed, access)),
                 BenchPart::Mixes => items.extend(draw::mixes(self.seed, mixes)),
                 BenchPart::Transfers => items.extend(draw::transfers(self.seed, transfers)),
+                BenchPart::AccessTransfers => {
+                    items.extend(draw::access_transfers(self.seed, transfers));
+                }
                 BenchPart::Named => items.extend(draw::named()),
                 BenchPart::Traces => {
                     if let Some(folder) = &self.traces {
@@ -103,7 +107,7 @@ impl Options {
 fn part(name: &str) -> Result<BenchPart, String> {
     let part = BenchPart::ALL.into_iter().find(|p| p.name() == name.trim());
     part.ok_or_else(|| {
-        format!("--only '{name}': networks, access, routes, mixes, transfers, traces or named")
+        format!("--only '{name}': networks, access, routes, mixes, transfers, access-transfers, traces or named")
     })
 }
 

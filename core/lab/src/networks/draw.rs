@@ -5,6 +5,7 @@ mod routes;
 
 pub use access::networks as access;
 pub use access::networks_in_turn as access_in_turn;
+pub use access::transfers as access_transfers;
 pub use routes::networks as routes;
 
 use super::item::{BenchNetwork, BenchPart, Neighbours, PACKET};
@@ -377,27 +378,33 @@ pub fn transfers(seed: u64, n: usize) -> Vec<BenchNetwork> {
         draft.queue(random);
         draft.losses(random);
         draft.delays(random);
+        items.extend(draft.transfers(BenchPart::Transfers, i));
+    }
+    items
+}
+
+impl Draft {
+    /// A transfer of each size that takes at most half a minute at the network's rate.
+    fn transfers(&self, part: BenchPart, number: usize) -> Vec<BenchNetwork> {
+        let mut items = Vec::new();
         for (name, bytes) in SIZES {
-            let ideal_s = 8.0 * bytes / draft.rate_bps;
+            let ideal_s = 8.0 * bytes / self.rate_bps;
             if ideal_s > 30.0 {
                 continue;
             }
-            let most = 20.0 * ideal_s + 200.0 * draft.rtt_s() + 20.0;
-            let mut item = BenchNetwork::new(
-                BenchPart::Transfers,
-                &format!("{i:03} {name}"),
-                &draft.text,
-                most.min(300.0),
-            );
-            item.classes = draft.classes.clone();
+            let most = (20.0 * ideal_s + 200.0 * self.rtt_s() + 20.0).min(300.0);
+            let mut item =
+                BenchNetwork::new(part, &format!("{number:03} {name}"), &self.text, most);
+            item.classes = self.classes.clone();
             item.classes.push(name);
             item.question.source = transfer(bytes);
+            item.changes = self.changes.clone();
             item.seeds = 3;
-            item.seed = 1 + 10 * i as u64;
+            item.seed = 1 + 10 * number as u64;
             items.push(item);
         }
+        items
     }
-    items
 }
 
 fn transfer(bytes: f64) -> SourceSpec {

@@ -24,8 +24,10 @@ pub enum BenchPart {
     Routes,
     /// Several flows beside several.
     Mixes,
-    /// A transfer that ends.
+    /// A transfer that ends, on a network of constant rate.
     Transfers,
+    /// A transfer that ends, on a network of a type of access that people have.
+    AccessTransfers,
     /// One flow on a recorded link.
     Traces,
     /// One flow under named conditions.
@@ -34,12 +36,13 @@ pub enum BenchPart {
 
 impl BenchPart {
     /// All parts, in the order of the table.
-    pub const ALL: [BenchPart; 7] = [
+    pub const ALL: [BenchPart; 8] = [
         BenchPart::Networks,
         BenchPart::Access,
         BenchPart::Routes,
         BenchPart::Mixes,
         BenchPart::Transfers,
+        BenchPart::AccessTransfers,
         BenchPart::Traces,
         BenchPart::Named,
     ];
@@ -52,6 +55,7 @@ impl BenchPart {
             BenchPart::Routes => "routes",
             BenchPart::Mixes => "mixes",
             BenchPart::Transfers => "transfers",
+            BenchPart::AccessTransfers => "access-transfers",
             BenchPart::Traces => "traces",
             BenchPart::Named => "named",
         }

@@ -33,7 +33,7 @@ pub fn run(
         Err(e) => return Err(format!("{}: {e}", item.key())),
     };
     let mut figures = match item.part {
-        BenchPart::Transfers => transfer(item, &result),
+        BenchPart::Transfers | BenchPart::AccessTransfers => transfer(item, &result),
         BenchPart::Mixes => mix(plan, &result),
         BenchPart::Networks
         | BenchPart::Access

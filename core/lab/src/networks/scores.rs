@@ -70,7 +70,7 @@ pub fn of(part: BenchPart, items: &[BenchNetwork]) -> Vec<Score> {
     match part {
         BenchPart::Networks | BenchPart::Access | BenchPart::Routes => networks(&items),
         BenchPart::Mixes => mixes(&items),
-        BenchPart::Transfers => transfers(&items),
+        BenchPart::Transfers | BenchPart::AccessTransfers => transfers(&items),
         BenchPart::Traces => traces(&items),
         BenchPart::Named => named(&items),
     }

@@ -51,7 +51,9 @@ fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
         }
     };
     match item.part {
-        BenchPart::Transfers => TRANSFER_RIVALS.iter().for_each(|r| rival(r)),
+        BenchPart::Transfers | BenchPart::AccessTransfers => {
+            TRANSFER_RIVALS.iter().for_each(|r| rival(r));
+        }
         BenchPart::Traces => rival(TRACE_RIVAL),
         BenchPart::Mixes => rival(MIX_RIVAL),
         BenchPart::Networks | BenchPart::Access | BenchPart::Routes | BenchPart::Named => {}

@@ -74,27 +74,50 @@ const TYPES: [AccessType; 13] = [
 /// `n` networks of types that are drawn by their weights, each with one flow of the protocol under test.
 pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("access");
-    (0..n).map(|i| network(&mut key.numbered(i as u64).stream(), i)).collect()
+    (0..n).map(|i| item(i, &mut key.numbered(i as u64).stream(), weighted)).collect()
 }
 
 /// `n` networks by access type, the types in turn, so that rare ones are not missing.
 pub fn networks_in_turn(seed: u64, n: usize) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("access in turn");
     let types = TYPES.iter().cycle().take(n).enumerate();
-    types.map(|(i, kind)| of_type(kind, &mut key.numbered(i as u64).stream(), i)).collect()
+    types
+        .map(|(i, kind)| item(i, &mut key.numbered(i as u64).stream(), |r| of_type(kind, r)))
+        .collect()
 }
 
-fn network(random: &mut RandomStream, number: usize) -> BenchNetwork {
+/// Transfers of each size on the networks of [`networks`].
+pub fn transfers(seed: u64, n: usize) -> Vec<BenchNetwork> {
+    let key = RandomKey::from_seed(seed).named("access");
+    let of = |i: usize| {
+        let draft = weighted(&mut key.numbered(i as u64).stream());
+        draft.transfers(BenchPart::AccessTransfers, i)
+    };
+    (0..n).flat_map(of).collect()
+}
+
+fn item(
+    number: usize,
+    random: &mut RandomStream,
+    draft: impl Fn(&mut RandomStream) -> Draft,
+) -> BenchNetwork {
+    let mut item = draft(random).item(BenchPart::Access, number);
+    item.seed = random.bits() >> 16;
+    item
+}
+
+/// A network of a type that is drawn by its weight.
+fn weighted(random: &mut RandomStream) -> Draft {
     let all: f64 = TYPES.iter().map(|t| t.weight).sum();
     let mut left = random.unit() * all;
     let drawn = TYPES.iter().find(|t| {
         left -= t.weight;
         left < 0.0
     });
-    of_type(drawn.unwrap_or(&TYPES[0]), random, number)
+    of_type(drawn.unwrap_or(&TYPES[0]), random)
 }
 
-fn of_type(kind: &AccessType, random: &mut RandomStream, number: usize) -> BenchNetwork {
+fn of_type(kind: &AccessType, random: &mut RandomStream) -> Draft {
     let rate_bps = 1e6 * log_uniform(random, kind.mbps);
     let delay_s = 1e-3 * log_uniform(random, kind.delay_ms);
     let mut draft = Draft::of(rate_bps, delay_s);
@@ -108,9 +131,7 @@ fn of_type(kind: &AccessType, random: &mut RandomStream, number: usize) -> Bench
     // The length of the run must be known for changes.
     draft.last(LONGER);
     (kind.details)(&mut draft, random);
-    let mut item = draft.item(BenchPart::Access, number);
-    item.seed = random.bits() >> 16;
-    item
+    draft
 }
 
 impl Draft {
