@@ -5,7 +5,7 @@ use crate::execute::{LISTED_FLOWS, RunControl, Runs, StoredRun, combined};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, Recommendation, SeedValues};
-use crate::recommendation::{self, Aim};
+use crate::recommendation::{self, Aim, SimulationBasis};
 use crate::share_beside_cubic;
 use narrows_base::{Duration, Status};
 use narrows_congestion::CONTROLLERS;
@@ -82,7 +82,9 @@ pub fn collect(
             format!("interrupted: {finished} of {wanted} runs finished; means are over those"),
         );
     }
-    if plan.reported.iter().any(|group| s.flows[*group].paths.len() > 1) {
+    // A flow without paths of its own has one.
+    let paths = plan.reported.iter().map(|group| s.flows[*group].paths.len()).fold(1, usize::max);
+    if paths > 1 {
         notes.push(
             "several paths are simulated only: a connection over sockets has one path; used, lost and \
              queue are those of the first"
@@ -126,8 +128,8 @@ pub fn collect(
         let mut share = |protocol: &str| {
             trials.and_then(|control| share_beside_cubic::measured(plan, protocol, control))
         };
-        outcome.recommendation =
-            recommendation::recommend(&outcome, about.aim, s.preset, s.packet, &mut share);
+        let basis = SimulationBasis { preset: s.preset, packet: s.packet, paths };
+        outcome.recommendation = recommendation::recommend(&outcome, about.aim, basis, &mut share);
     } else {
         let bound = buffers::sentence(outcome.results.iter(), outcome.capacity_bps);
         outcome.notes.extend(bound);

@@ -14,7 +14,8 @@
 //! 6. CUBIC with a queue beyond the aim's bound gives way to a protocol within the bounds that loses less than `GAIN`
 //!    to it. If there is none, it is recommended, and the text states its queue.
 //! 7. Differences are paired by seed: all protocols get the same losses and start times.
-//! 8. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the
+//! 8. Several paths are simulated only: protocols are ranked for them, but no command is named.
+//! 9. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the
 //!    limit.
 
 mod aim;
@@ -47,13 +48,22 @@ type Candidate<'a> = &'a ProtocolOutcome;
 /// Measures the share of a protocol's flow beside one CUBIC flow, over an equal share; `None` if it is not measured.
 pub type ShareBesideCubic<'a> = dyn FnMut(&str) -> Option<f64> + 'a;
 
-/// One recommendation for protocols simulated in this preset with data packets of `packet` bytes; empty if no run
-/// finished.
+/// How the protocols were simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulationBasis {
+    /// The TCP that was simulated.
+    pub preset: Preset,
+    /// Bytes of a data packet.
+    pub packet: u32,
+    /// Number of paths that a flow used.
+    pub paths: usize,
+}
+
+/// One recommendation for protocols simulated on this basis; empty if no run finished.
 pub fn recommend(
     outcome: &Outcome,
     aim: Aim,
-    preset: Preset,
-    packet: u32,
+    basis: SimulationBasis,
     share_beside_cubic: &mut ShareBesideCubic<'_>,
 ) -> Recommendation {
     if outcome.results.is_empty() {
@@ -62,7 +72,7 @@ pub fn recommend(
     let all: Vec<Candidate<'_>> =
         outcome.results.iter().filter(|r| mean(r, "goodput_bps") > 0.0).collect();
     if all.is_empty() {
-        let why = undelivered::why(outcome, packet);
+        let why = undelivered::why(outcome, basis.packet);
         return Recommendation::none(format!(
             "None: no protocol delivered a single byte here. {why}"
         ));
@@ -73,7 +83,7 @@ pub fn recommend(
         let why = unsuited(&all, aim).unwrap_or_default();
         return Recommendation::none(format!("None of these is made for {}. {why}", aim.name()));
     }
-    let question = RecommendationBasis { aim, preset, path: path_of(&suited, aim) };
+    let question = RecommendationBasis { aim, basis, path: path_of(&suited, aim) };
     let bearable: Vec<Candidate<'_>> =
         suited.iter().copied().filter(|r| question.why_not(r).is_none()).collect();
     let available: Vec<Candidate<'_>> =
@@ -117,7 +127,7 @@ pub fn recommend(
     }
     Recommendation {
         protocol: chosen.map_or_else(String::new, |r| r.protocol.clone()),
-        command: chosen.and_then(|r| question.obtain(r).command()),
+        command: chosen.and_then(|r| question.command(r)),
         sentences,
     }
 }
@@ -152,7 +162,7 @@ impl FairChoice<'_> {
 /// The aim, and the path for which protocols are ranked.
 struct RecommendationBasis {
     aim: Aim,
-    preset: Preset,
+    basis: SimulationBasis,
     path: PathValues,
 }
 
@@ -168,12 +178,17 @@ impl RecommendationBasis {
 
     /// Where it is available for this aim: media leave by `narrows media`, whatever carries files.
     fn obtain(&self, r: Candidate<'_>) -> Obtain {
-        match Obtain::of(&r.protocol, self.preset) {
+        match Obtain::of(&r.protocol, self.basis.preset) {
             Obtain::Stream(name) if matches!(self.aim, Aim::Calls | Aim::Live) => {
                 Obtain::Messages(name)
             }
             other => other,
         }
+    }
+
+    /// The command that uses it as simulated; a command has one path.
+    fn command(&self, r: Candidate<'_>) -> Option<String> {
+        self.obtain(r).command().filter(|_| self.basis.paths == 1)
     }
 
     fn best_of<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
@@ -283,7 +298,9 @@ impl RecommendationBasis {
             fair.pool.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
         let linux = self.linux(&others).filter(|r| self.gains(chosen, r));
         let mut sentences = vec![self.first_sentence(chosen, &others, linux)];
-        sentences.push(self.obtain(chosen).sentence(&chosen.protocol));
+        if self.basis.paths == 1 {
+            sentences.push(self.obtain(chosen).sentence(&chosen.protocol));
+        }
         if let Some(linux) = linux {
             let by = self.aim.tie_breaker();
             let gained = match (self.gain(chosen, linux), self.aim) {

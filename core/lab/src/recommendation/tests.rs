@@ -2,6 +2,7 @@ use super::*;
 use crate::outcome::SeedValues;
 
 const SEEDS: u64 = 10;
+const BASIS: SimulationBasis = SimulationBasis { preset: Preset::Linux, packet: 1000, paths: 1 };
 const NAMES: [&str; 11] = [
     "goodput_bps",
     "utilisation",
@@ -78,7 +79,7 @@ fn outcome(results: Vec<ProtocolOutcome>) -> Outcome {
 }
 
 fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
-    recommend(&outcome(results), aim, Preset::Linux, 1000, &mut |_| None).to_string()
+    recommend(&outcome(results), aim, BASIS, &mut |_| None).to_string()
 }
 
 /// With a hint of 19 of 20 Mbit/s it leads every table of an otherwise empty link, but its users have competitors.
@@ -142,7 +143,7 @@ fn linux_controllers_that_starve_are_not_recommended() {
     let all =
         || vec![result("cubic", 8.0, 0.15), result("vegas", 9.5, 0.1), result("bbr", 9.4, 0.12)];
     let recommend_with = |share: fn(&str) -> Option<f64>, results| {
-        recommend(&outcome(results), Aim::Bulk, Preset::Linux, 1000, &mut { share })
+        recommend(&outcome(results), Aim::Bulk, BASIS, &mut { share })
     };
     let advice = recommend_with(|name| Some(if name == "vegas" { 0.11 } else { 0.9 }), all());
     assert_eq!(advice.protocol, "bbr");
@@ -304,17 +305,29 @@ fn completion_times_contain_the_delay() {
 }
 
 #[test]
+fn several_paths_name_no_command() {
+    for paths in [1, 2] {
+        let basis = SimulationBasis { paths, ..BASIS };
+        let results = vec![result("rrtp", 9.5, 0.11)];
+        let found = recommend(&outcome(results), Aim::Bulk, basis, &mut |_| None);
+        assert_eq!(found.protocol, "rrtp");
+        assert_eq!(found.command.is_some(), paths == 1, "{found:?}");
+        assert_eq!(found.to_string().contains("narrows get"), paths == 1, "{found}");
+    }
+}
+
+#[test]
 fn limiting_buffer_is_named_with_its_remedy() {
     let mut bound = result("cubic", 83.0, 0.25);
     bound.measures.push(("sndbuf_limited", Estimate::symmetric(0.93, None)));
     let mut outcome = outcome(vec![bound, result("rrtp", 170.0, 0.26)]);
     outcome.capacity_bps = 200e6;
-    let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000, &mut |_| None).to_string();
+    let text = recommend(&outcome, Aim::Bulk, BASIS, &mut |_| None).to_string();
     assert!(text.contains("the send buffer binds cubic (93% of the time)"), "{text}");
     assert!(text.contains("sysctl net.ipv4.tcp_wmem='4096 16384 8388608'"), "{text}");
     assert!(text.contains("cubic(receive-window="), "{text}");
     outcome.results[0].measures.pop();
-    let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000, &mut |_| None).to_string();
+    let text = recommend(&outcome, Aim::Bulk, BASIS, &mut |_| None).to_string();
     assert!(!text.contains("tcp_wmem"), "{text}");
 }
 
@@ -382,7 +395,7 @@ fn recommendation_without_delivery_names_the_cause() {
     ];
     for (capacity_bps, result, cause) in cases {
         let outcome = Outcome { capacity_bps, ..outcome(vec![result]) };
-        let text = recommend(&outcome, Aim::Bulk, Preset::Linux, 1000, &mut |_| None).to_string();
+        let text = recommend(&outcome, Aim::Bulk, BASIS, &mut |_| None).to_string();
         assert!(text.starts_with("None: ") && text.contains(cause), "{text}");
     }
 }
