@@ -16,6 +16,7 @@ pub mod spec;
 pub mod text;
 pub mod time;
 pub mod units;
+pub mod window_change;
 
 pub use descriptor::{Descriptor, Param, Settings, Status, Variable};
 pub use field::FieldError;
@@ -26,6 +27,7 @@ pub use replay::ReplayWindow;
 pub use run::PacketRun;
 pub use spec::{Spec, SpecError};
 pub use time::{Duration, Time};
+pub use window_change::WindowChange;
 
 /// A state machine: one [`handle`](Machine::handle), then [`poll`](Machine::poll) until it waits.
 ///

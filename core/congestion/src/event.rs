@@ -2,7 +2,7 @@
 
 use crate::feedback::Feedback;
 use crate::path_hints::PathHints;
-use narrows_base::{Duration, Time};
+use narrows_base::{Duration, Time, WindowChange};
 
 /// A packet was sent.
 #[derive(Clone, Copy, Debug)]
@@ -243,16 +243,7 @@ pub enum PathEvent {
     PacketBytes(u32),
     /// The changes of the window that a coupling with other paths sets for the next acknowledgement (RFC 6356). Reno
     /// follows it, with `like=linux` excepted.
-    Coupling(CoupledChange),
-}
-
-/// How the window of one of several coupled paths changes.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct CoupledChange {
-    /// Segments by which an acknowledged segment raises it in congestion avoidance; may be negative.
-    pub increase: f64,
-    /// Factor applied to it at a loss, 0 to 1.
-    pub decrease: f64,
+    Coupling(WindowChange),
 }
 
 /// Packet-pair dispersion: the spacing of the responses to back-to-back handshake packets.

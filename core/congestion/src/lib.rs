@@ -70,9 +70,9 @@ mod scenario;
 mod scenario_path;
 
 pub use event::{
-    Ack, CongestionEvent, CoupledChange, CumulativeAck, Dispersion, Loss, LossFoundBy,
-    PacketOutcome, PathEvent, RateSample, RecoveryCause, RecoveryEvent, RttEstimate, Sent,
-    SlowStartRestart, SpuriousLosses, positive,
+    Ack, CongestionEvent, CumulativeAck, Dispersion, Loss, LossFoundBy, PacketOutcome, PathEvent,
+    RateSample, RecoveryCause, RecoveryEvent, RttEstimate, Sent, SlowStartRestart, SpuriousLosses,
+    positive,
 };
 pub use feedback::{Arrival, Feedback, ReceiverSide};
 pub use list::{CONTROLLERS, ControllerEntry, SimulationScope, find};

@@ -8,12 +8,10 @@
 
 use crate::linux;
 use crate::undo::BeforeLosses;
-use crate::{
-    Ack, CongestionEvent, Controller, CoupledChange, Dialect, Environment, PathEvent, SendLimits,
-};
+use crate::{Ack, CongestionEvent, Controller, Dialect, Environment, PathEvent, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, Settings, Status, Time};
+use narrows_base::{Descriptor, Param, Settings, Status, Time, WindowChange};
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -64,7 +62,7 @@ struct Reno {
     increase: f64,
     decrease: f64,
     before: BeforeLosses,
-    coupling: Option<CoupledChange>,
+    coupling: Option<WindowChange>,
 }
 
 impl Reno {
@@ -131,9 +129,9 @@ impl Controller for Reno {
 
 #[cfg(test)]
 mod tests {
+    use crate::PathEvent;
     use crate::scenario::{IdealPath, build};
-    use crate::{CoupledChange, PathEvent};
-    use narrows_base::Time;
+    use narrows_base::{Time, WindowChange};
 
     #[test]
     fn slow_start_doubles_then_a_loss_halves() {
@@ -197,13 +195,13 @@ mod tests {
         let mut s = IdealPath::new(build("reno"));
         s.acks(12);
         s.recovery();
-        let change = CoupledChange { increase: -0.25, decrease: 0.25 };
+        let change = WindowChange { increase: -0.25, decrease: 0.25 };
         s.controller.on_path_event(Time::ZERO, &PathEvent::Coupling(change));
         s.acks(4);
         assert_eq!(s.window(), 7.0);
         s.acks(100);
         assert_eq!(s.window(), 1.0, "at least one segment");
-        let change = CoupledChange { increase: 1.0, ..change };
+        let change = WindowChange { increase: 1.0, ..change };
         s.controller.on_path_event(Time::ZERO, &PathEvent::Coupling(change));
         s.acks(39);
         s.recovery();

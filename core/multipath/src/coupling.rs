@@ -1,6 +1,6 @@
 //! The interface of couplings: congestion avoidance of one path that depends on all paths.
 
-use narrows_base::{Descriptor, Duration, list::Listed};
+use narrows_base::{Descriptor, Duration, WindowChange, list::Listed};
 
 /// What a coupling reads of a path that carries data.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -18,15 +18,6 @@ impl CoupledPath {
     pub(crate) fn rate(&self) -> f64 {
         self.cwnd / self.srtt.as_secs_f64()
     }
-}
-
-/// How a path's window changes at present.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct WindowChange {
-    /// Packets by which an acknowledged packet raises it in congestion avoidance; OLIA's may be negative.
-    pub increase: f64,
-    /// Factor applied to it at a loss, 0 to 1.
-    pub decrease: f64,
 }
 
 /// A listed coupling.

@@ -22,7 +22,7 @@ mod path;
 mod scheduler;
 mod schedulers;
 
-pub use coupling::{CoupledPath, CouplingEntry, WindowChange};
+pub use coupling::{CoupledPath, CouplingEntry};
 pub use entry::SchedulerEntry;
 pub use list::{COUPLING_NAMES, COUPLINGS, SCHEDULER_NAMES, SCHEDULERS};
 pub use liveness::Liveness;

@@ -1,7 +1,7 @@
 //! Balanced linked adaptation: between LIA's friendliness and OLIA's responsiveness.
 
-use crate::coupling::{CoupledPath, CouplingEntry, WindowChange};
-use narrows_base::{Descriptor, Status};
+use crate::coupling::{CoupledPath, CouplingEntry};
+use narrows_base::{Descriptor, Status, WindowChange};
 
 pub const ENTRY: CouplingEntry = CouplingEntry {
     descriptor: &Descriptor {

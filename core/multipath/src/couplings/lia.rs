@@ -1,7 +1,7 @@
 //! Linked increases: all paths together grow as one flow on the best path.
 
-use crate::coupling::{CoupledPath, CouplingEntry, WindowChange};
-use narrows_base::{Descriptor, Status};
+use crate::coupling::{CoupledPath, CouplingEntry};
+use narrows_base::{Descriptor, Status, WindowChange};
 
 pub const ENTRY: CouplingEntry = CouplingEntry {
     descriptor: &Descriptor {

@@ -1,7 +1,7 @@
 //! Opportunistic linked increases: moves window from the paths that have the largest to better ones.
 
-use crate::coupling::{CoupledPath, CouplingEntry, WindowChange};
-use narrows_base::{Descriptor, Status};
+use crate::coupling::{CoupledPath, CouplingEntry};
+use narrows_base::{Descriptor, Status, WindowChange};
 
 pub const ENTRY: CouplingEntry = CouplingEntry {
     descriptor: &Descriptor {

@@ -1,9 +1,9 @@
 //! The equations of the sources, with values computed by hand.
 
 use super::{balia, lia, olia, uncoupled};
-use crate::{COUPLING_NAMES, COUPLINGS, CoupledPath, CouplingEntry, WindowChange};
-use narrows_base::Duration;
+use crate::{COUPLING_NAMES, COUPLINGS, CoupledPath, CouplingEntry};
 use narrows_base::list::Listed as _;
+use narrows_base::{Duration, WindowChange};
 use proptest::prelude::*;
 
 fn path(cwnd: f64, ms: u64, loss_interval: f64) -> CoupledPath {

@@ -9,7 +9,7 @@ use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::protocol::DatagramConfig;
 use crate::result::PathResult;
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_congestion::{Controller, CoupledChange, HintSource, PathEvent, PathHints};
+use narrows_congestion::{Controller, HintSource, PathEvent, PathHints};
 use narrows_multipath::{
     Choice, CoupledPath, CouplingEntry, InFlightPiece, PathState, PathStatus, Piece, Scheduler,
     TrafficClass,
@@ -254,7 +254,6 @@ impl MultipathSender {
         self.coupled.extend(self.paths.iter().filter_map(SenderPath::coupled));
         let own = self.paths[..index].iter().filter_map(SenderPath::coupled).count();
         if let Some(change) = (self.coupling.change)(&self.coupled, own) {
-            let change = CoupledChange { increase: change.increase, decrease: change.decrease };
             let controller = self.paths[index].link.sender.controller_mut();
             controller.on_path_event(now, &PathEvent::Coupling(change));
         }
