@@ -52,6 +52,14 @@ fn window_rate_and_application_are_told_apart() {
     assert!(found.iter().all(|f| f.0 == "app_limited" && f.1 > 0.9), "{found:?}");
 }
 
+/// The endpoint spreads a window over the round trip, at a rate above the window's: the window stays the limit.
+#[test]
+fn paced_window_counts_as_window() {
+    let found = limits("10Mbit/s,20ms", "bulk", "rrtp+reno,rrtp+cubic,rrtp+bbr");
+    let names: Vec<&str> = found.iter().map(|f| f.0).collect();
+    assert_eq!(names, ["cwnd_limited", "cwnd_limited", "pacing_limited"], "{found:?}");
+}
+
 /// The limits of a transfer end with it: an application that has written all its data is no limit afterwards.
 #[test]
 fn time_after_a_transfer_does_not_count() {

@@ -48,6 +48,11 @@ impl Pacer {
         self.limit = most;
     }
 
+    /// Whether there is a limit on the rate, regardless of the controller.
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// The rate for a window: twice the window per round trip in slow start, 1.25 of it otherwise, so that the pacer is
     /// not the limit.
     #[cold]

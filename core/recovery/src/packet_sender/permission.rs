@@ -36,6 +36,11 @@ impl<P: Default> PacketSender<P> {
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate(&self.feed, self.progress())
     }
+    /// Whether the pacer only spreads what the window permits, since no rate is set: neither by the controller nor by
+    /// [`limit_rate`](PacketSender::limit_rate).
+    pub fn spreads_window(&self) -> bool {
+        !self.pacer.is_limited() && self.feed.send_limits().pacing_rate.is_none()
+    }
     /// When the pacer permits the next packet; `None` before the first one or without a rate.
     #[inline]
     pub fn next_pace(&self) -> Option<Time> {

@@ -60,9 +60,9 @@ pub enum SendingLimit {
     Application,
     /// The handshake is in progress.
     Opening,
-    /// The controller's window is full.
+    /// The controller's window is full, or the pacer spreads it over the round trip.
     Window,
-    /// The pacer holds the next packet back.
+    /// The controller's rate, or a limit on it, holds the next packet back.
     Pacing,
     /// The send buffer is full (`sndbuf_limited`).
     SendBuffer,

@@ -84,7 +84,10 @@ impl DatagramSender {
     fn next_range(&mut self, now: Time) -> Result<SentRange, Time> {
         match self.path.sender.permission(now) {
             Permission::Paced(due) => {
-                self.limit = SendingLimit::Pacing;
+                self.limit = match self.path.sender.spreads_window() {
+                    true => SendingLimit::Window,
+                    false => SendingLimit::Pacing,
+                };
                 Err(due)
             }
             Permission::WindowFull => {

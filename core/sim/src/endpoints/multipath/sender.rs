@@ -363,7 +363,7 @@ impl Machine for MultipathSender {
         self.limit = match self.stream.is_empty() {
             true => SendingLimit::Application,
             false if self.paths.iter().all(|p| !p.link.is_open()) => SendingLimit::Opening,
-            false if self.states.iter().all(|p| p.sendable.is_never()) => SendingLimit::Window,
+            false if self.paths.iter().all(SenderPath::is_window_limited) => SendingLimit::Window,
             false => SendingLimit::Pacing,
         };
         match self.next(now) {

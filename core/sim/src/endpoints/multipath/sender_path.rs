@@ -75,6 +75,10 @@ impl SenderPath {
         }
         self.liveness.due(self.link.sender.pto())
     }
+    /// Whether its window is what keeps it from sending more: it is full, or the pacer spreads it.
+    pub fn is_window_limited(&self) -> bool {
+        self.state.sendable.is_never() || self.link.sender.spreads_window()
+    }
     /// Computes the state for the scheduler.
     pub fn refresh(&mut self, now: Time) {
         self.is_stale = false;
