@@ -17,6 +17,7 @@ pub use case::{AttackChange, Case};
 pub use score::Hunt;
 
 use crate::Question;
+use crate::compare::check_protocol;
 use crate::execute::{RunControl, execute};
 use crate::parallel::parallel;
 use narrows_base::{Duration, RandomKey, SpecError};
@@ -161,6 +162,10 @@ impl Attack {
 /// are reported.
 pub fn attack(a: &Attack, control: &RunControl<'_>) -> Result<Findings, String> {
     // An invalid protocol is refused before the first run.
+    check_protocol(&a.protocol, Preset::Rfc).map_err(|e| e.to_string())?;
+    if let Some(rival) = &a.rival {
+        check_protocol(rival, Preset::Rfc).map_err(|e| e.at("--rival").to_string())?;
+    }
     let scenario = a.scenario(&Case::plain(), a.seed, 1).map_err(|e| {
         let line = e.to_string();
         line.strip_prefix("--protocols: ").map_or(line.clone(), str::to_string)
@@ -268,7 +273,13 @@ mod tests {
     fn a_wrong_protocol_is_refused_before_anything_runs() {
         let stop = AtomicBool::new(false);
         let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 1 };
-        let e = attack(&question("vegsa", Hunt::Goodput), &control).unwrap_err();
+        let refused = |a: &Attack| attack(a, &control).unwrap_err();
+        let e = refused(&question("vegsa", Hunt::Goodput));
         assert!(e.contains("vegas"), "{e}");
+        let e = refused(&question("vegas,reno", Hunt::Goodput));
+        assert_eq!(e, "'vegas,reno': one protocol is expected, not several");
+        let rival = Some("cubik".into());
+        let e = refused(&Attack { rival, ..question("vegas", Hunt::Goodput) });
+        assert_eq!(e, "--rival: unknown protocol 'cubik'; did you mean 'cubic'?");
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::recommendation::Aim;
 use narrows_base::{Duration, Spec, SpecError};
-use narrows_scenario::families::{protocols, several};
+use narrows_scenario::families::{one, protocols, several};
 use narrows_scenario::link::BottleneckLink;
 use narrows_scenario::link_direction::TraceStart;
 use narrows_scenario::links;
@@ -21,6 +21,14 @@ use narrows_scenario::timeline::Timeline;
 use narrows_sim::SourceSpec;
 use narrows_sim::protocol::{FlowProtocol, Preset};
 use std::path::Path;
+
+/// Checks the protocol of a command that takes one.
+///
+/// # Errors
+/// Several protocols, an unknown name or a wrong parameter.
+pub(crate) fn check_protocol(text: &str, preset: Preset) -> Result<(), SpecError> {
+    FlowProtocol::read(&one(text)?, preset, Question::default().packet).map(|_| ())
+}
 
 /// Options of `compare`.
 ///

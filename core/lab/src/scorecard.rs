@@ -16,6 +16,7 @@ mod networks;
 pub use criteria::{Criterion, CriterionMeasure, NOT_SIMULATED, SECTIONS};
 pub use judge::Judgement;
 
+use crate::compare::{Question, check_protocol};
 use crate::execute::RunControl;
 use crate::measure::{self, GroupInputs};
 use crate::parallel::parallel;
@@ -87,8 +88,10 @@ impl Scorecard {
     /// Runs all criteria; `None` if it was interrupted.
     ///
     /// # Errors
-    /// An unknown protocol or section, or an error of the simulator.
+    /// An unknown protocol or section, several protocols, or an error of the simulator.
     pub fn measure(&self, control: &RunControl<'_>) -> Result<Option<Vec<ScorecardRow>>, String> {
+        let preset = Question::default().preset;
+        check_protocol(&self.protocol, preset).map_err(|e| e.to_string())?;
         let wanted = |c: &Criterion| self.section.as_ref().is_none_or(|s| c.section.starts_with(s));
         let criteria: Vec<Criterion> = networks::all()?.into_iter().filter(wanted).collect();
         if criteria.is_empty() {

@@ -80,6 +80,18 @@ pub fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
     Ok(list)
 }
 
+/// A name with parameters, for a command that takes one protocol.
+///
+/// # Errors
+/// A list, a family, or an invalid specification.
+pub fn one(text: &str) -> Result<Spec, SpecError> {
+    let text = text.trim();
+    if split(text)?.len() > 1 || family(text).is_some() {
+        return Err(SpecError::new(format!("'{text}': one protocol is expected, not several")));
+    }
+    Spec::parse(text)
+}
+
 /// `NAME[:M]`: a protocol, which may have parameters in parentheses, and a number of flows.
 ///
 /// # Errors
@@ -127,6 +139,15 @@ mod tests {
         assert!(!papers.contains(&"cubic".to_string()));
         assert_eq!(names("all").len(), named().count());
         assert_eq!(names("vegas(alpha=1,beta=2),tcp")[0], "vegas(alpha=1,beta=2)");
+    }
+
+    #[test]
+    fn one_protocol_is_no_list() {
+        assert_eq!(one(" vegas(alpha=1,beta=2)").unwrap().to_string(), "vegas(alpha=1,beta=2)");
+        for several in ["cubic,reno", "reno,reno", "tcp", "family:media"] {
+            let e = one(several).unwrap_err().to_string();
+            assert_eq!(e, format!("'{several}': one protocol is expected, not several"));
+        }
     }
 
     #[test]

@@ -118,7 +118,14 @@ fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
     let again = narrows(&out, &["run", "scenarios/5.1.5-4.toml", "--json"]);
     assert!(again.status.success(), "{}", text(&again.stderr));
     for (wrong, said) in [
-        (["scorecard", "vegsa", "--seeds", "2"], "unknown protocol 'vegsa'; did you mean 'vegas'?"),
+        (
+            ["scorecard", "vegsa", "--seeds", "2"],
+            "narrows: unknown protocol 'vegsa'; did you mean 'vegas'?",
+        ),
+        (
+            ["scorecard", "vegas,reno", "--seeds", "2"],
+            "narrows: 'vegas,reno': one protocol is expected, not several",
+        ),
         (["scorecard", "vegas", "--section", "9"], "--section '9': nothing is measured for it"),
     ] {
         let refused = narrows(folder.path(), &wrong);

@@ -156,7 +156,7 @@ impl BenchNetwork {
     }
 
     /// The same; the message does not name the network.
-    pub(super) fn try_plan(&self, protocol: &str) -> Result<Plan, SpecError> {
+    fn try_plan(&self, protocol: &str) -> Result<Plan, SpecError> {
         let against = self.neighbours.as_ref().map(|n| match n.other {
             "itself" => format!("{protocol}:{}", n.count),
             other => format!("{other}:{}", n.count),

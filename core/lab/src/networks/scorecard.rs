@@ -3,6 +3,7 @@
 use super::item::{BenchNetwork, BenchPart};
 use super::scores::{Results, Score, brief};
 use super::{draw, simulate};
+use crate::compare::{Question, check_protocol};
 use crate::execute::RunControl;
 
 /// The controller is compared with these. Mixes need the first.
@@ -52,12 +53,8 @@ impl NetworkScorecard {
     pub fn measure(&self, control: &RunControl<'_>) -> Result<Option<NetworkScores>, String> {
         let protocol = self.protocol.trim();
         let networks = self.networks()?;
-        for network in networks.iter().take(1) {
-            let plan = network.try_plan(protocol).map_err(|e| e.to_string())?;
-            if plan.scenario.variants() != 1 {
-                return Err(format!("'{protocol}': a scorecard has one protocol"));
-            }
-        }
+        let preset = Question::default().preset;
+        check_protocol(protocol, preset).map_err(|e| e.to_string())?;
         let mut protocols = vec![protocol.to_string()];
         protocols.extend(COMPARED.iter().filter(|p| **p != protocol).map(ToString::to_string));
         let results = simulate(&networks, &protocols, control)?;
