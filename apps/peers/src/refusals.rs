@@ -2,6 +2,7 @@
 
 use narrows_transport::endpoint::{AcceptFilter, ClientFilter, Decision, IncomingClient};
 use std::net::SocketAddr;
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,32 +10,52 @@ use std::time::{Duration, Instant};
 const LINES: u32 = 20;
 
 /// Writes a line to a log for each refused client, and few lines if there are many.
-pub struct RefusalLog<F> {
+pub struct RefusalLog {
     lines: RareLine,
-    log: F,
+    log: SyncSender<RefusedClient>,
 }
 
-impl<F: Fn(SocketAddr, &[u8; 32], &str) + Send + Sync + 'static> RefusalLog<F> {
+struct RefusedClient {
+    remote: SocketAddr,
+    key: [u8; 32],
+    reason: String,
+}
+
+impl RefusalLog {
     /// A filter that accepts all clients that the endpoint permits, and passes the address, the key and the reason of
-    /// a refused one to `log`.
-    pub fn filter(log: F) -> ClientFilter {
-        ClientFilter::new(RefusalLog { lines: RareLine::new(LINES), log })
+    /// a refused one to `log`, on a thread of its own: a slow disk must not stop the endpoint.
+    pub fn filter(log: impl Fn(SocketAddr, &[u8; 32], &str) + Send + 'static) -> ClientFilter {
+        ClientFilter::new(RefusalLog::new(RareLine::new(LINES), log))
+    }
+
+    fn new(
+        lines: RareLine,
+        log: impl Fn(SocketAddr, &[u8; 32], &str) + Send + 'static,
+    ) -> RefusalLog {
+        let (sender, refused) = mpsc::sync_channel::<RefusedClient>(LINES as usize);
+        // Without a thread there are no lines about refused clients.
+        let _ = std::thread::Builder::new().name("narrows-refusals".into()).spawn(move || {
+            for r in refused {
+                log(r.remote, &r.key, &r.reason);
+            }
+        });
+        RefusalLog { lines, log: sender }
     }
 }
 
-impl<F: Fn(SocketAddr, &[u8; 32], &str) + Send + Sync> AcceptFilter for RefusalLog<F> {
+impl AcceptFilter for RefusalLog {
     fn decide(&self, _: &IncomingClient<'_>) -> Decision {
         Decision::Accept
     }
 
     fn on_refused(&self, remote: SocketAddr, key: &[u8; 32], reason: &str) {
-        match self.lines.count(Instant::now(), 1) {
-            None => {}
-            Some(1) => (self.log)(remote, key, reason),
-            Some(count) => {
-                (self.log)(remote, key, &format!("{reason} ({count} clients since the last line)"));
-            }
-        }
+        let reason = match self.lines.count(Instant::now(), 1) {
+            None => return,
+            Some(1) => reason.to_string(),
+            Some(count) => format!("{reason} ({count} clients since the last line)"),
+        };
+        // If the log does not take its lines, further ones are dropped.
+        let _ = self.log.try_send(RefusedClient { remote, key: *key, reason });
     }
 }
 
@@ -99,20 +120,35 @@ mod tests {
 
     #[test]
     fn refused_clients_leave_few_lines_with_their_count() {
-        use std::sync::Arc;
-        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = Arc::clone(&lines);
-        let log = RefusalLog {
-            lines: RareLine::new(2),
-            log: move |_: SocketAddr, _: &[u8; 32], why: &str| {
-                kept.lock().unwrap().push(why.to_string());
-            },
-        };
+        let (sender, lines) = mpsc::channel();
+        let log = RefusalLog::new(RareLine::new(2), move |_, _, why| {
+            sender.send(why.to_string()).unwrap();
+        });
         let client = "192.0.2.1:7".parse().unwrap();
         for _ in 0..1000 {
             log.on_refused(client, &[0; 32], "unlisted");
         }
-        assert_eq!(lines.lock().unwrap()[..2], ["unlisted", "unlisted"]);
-        assert!(lines.lock().unwrap().len() < 5);
+        drop(log);
+        let lines: Vec<String> = lines.iter().collect();
+        assert_eq!(lines[..2], ["unlisted", "unlisted"]);
+        assert!(lines.len() < 5);
+    }
+
+    /// The log waits until the test ends; all refusals return before.
+    #[test]
+    fn blocked_log_does_not_block_refusals() {
+        let (unblock, blocked) = mpsc::channel::<()>();
+        let (sender, lines) = mpsc::channel();
+        let log = RefusalLog::new(RareLine::new(100), move |_, _, why| {
+            let _ = blocked.recv();
+            sender.send(why.to_string()).unwrap();
+        });
+        let client = "192.0.2.1:7".parse().unwrap();
+        for _ in 0..100 {
+            log.on_refused(client, &[0; 32], "unlisted");
+        }
+        drop(log);
+        drop(unblock);
+        assert!((1..=1 + LINES as usize).contains(&lines.iter().count()));
     }
 }
