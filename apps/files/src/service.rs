@@ -77,7 +77,7 @@ pub struct AnsweredRequest {
     pub path: String,
     /// File bytes moved.
     pub bytes: u64,
-    /// Time that the request took.
+    /// Time from the request until the transport took the last byte of the answer, some of which it may still hold.
     pub took: Duration,
     /// Error text and kind; `None` after success.
     pub failed: Option<Error>,
@@ -277,12 +277,13 @@ impl Service {
         let FileStream { input, mut output } = watched(stream, &caller.slot, &cap);
         let mut frames = FileFrameReader::new(input);
         loop {
-            let begun = Instant::now();
             let mut event = AnsweredRequest::new(&caller.from);
             let request = match first.take() {
                 Some(request) => Ok(Some(request)),
                 None => frames::request(frames.input()),
             };
+            // A stream waits for its next request for any time.
+            let begun = Instant::now();
             let done = match request {
                 Ok(None) => break,
                 Ok(Some(request)) => {

@@ -4,14 +4,16 @@ use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replaci
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
 use crate::message::{EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::path::{CleanPath, part_name, upload_name};
-use crate::service::Permits;
+use crate::service::{AnsweredRequest, Permits, Service};
 use crate::stream::{FileStream, Session};
 use crate::{TransferControl, frames};
 use narrows_peers::access::AllowList;
 use narrows_peers::error::{Error, ErrorKind};
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 fn path(text: &str) -> CleanPath {
     CleanPath::read(text).unwrap()
@@ -161,6 +163,24 @@ fn unlisted_clients_are_refused_with_their_key() {
     assert_eq!(e.kind, ErrorKind::Refused);
     assert!(e.line.contains(&narrows_peers::key::text(&[2; 32])), "{e}");
     assert_eq!(kind(make_folder(&memory, &path("x"))), ErrorKind::Refused);
+}
+
+/// The client opens a stream and sends its request later.
+#[test]
+fn logged_time_begins_with_the_request() {
+    let root = tempfile::tempdir().unwrap();
+    let (sender, times) = std::sync::mpsc::channel();
+    let log = move |event: &AnsweredRequest| sender.send(event.took).unwrap();
+    let mut memory = Memory::new(root.path(), Permits::default());
+    memory.service = Arc::new(Service::new(root.path(), Permits::default(), log).unwrap());
+    let FileStream { input: _input, mut output } = memory.open().unwrap();
+    let idle = Duration::from_secs(2);
+    std::thread::sleep(idle);
+    let request = FileRequest::Get { path: "none".into(), held: None, modes: false };
+    output.write_all(&request.bytes()).unwrap();
+    assert!(times.recv().unwrap() < idle);
+    output.finish().unwrap();
+    memory.settle();
 }
 
 #[test]
