@@ -112,7 +112,7 @@ fn part(name: &str) -> Result<BenchPart, String> {
 }
 
 /// Commas within parentheses belong to a protocol.
-fn protocols(text: &str) -> Vec<String> {
+pub fn protocols(text: &str) -> Vec<String> {
     let (mut list, mut depth) = (vec![String::new()], 0);
     for c in text.chars() {
         depth += i32::from(c == '(') - i32::from(c == ')');

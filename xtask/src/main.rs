@@ -1,6 +1,8 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 
 #[cfg(feature = "measure")]
+mod atlas;
+#[cfg(feature = "measure")]
 mod bench_networks;
 #[cfg(feature = "measure")]
 mod bench_paths;
@@ -48,6 +50,8 @@ cargo xtask COMMAND
   bench networks   scores of controllers on networks drawn at random, in simulation (--set dev|check, --seed N,
                    --only PART,…, --protocols A,B, --traces DIR, --quick, --light, --each, --json FILE,
                    --before FILE: paired differences from such a file)
+  atlas            every protocol on random networks, as pages and data in target/atlas; continues after an
+                   interruption (--protocols A,B, --networks N: of each part, --seed N, --out DIR)
   bench paths      one stream over several paths, in simulation (--seeds N, --protocol P, beginnings of rows)
   bench transport  rrtp beside quinn and Hysteria 2, in real time; writes its sections of docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md
@@ -78,7 +82,7 @@ fn main() -> ExitCode {
         "package" => package::package(rest),
         "deny" => deny::check(),
         "validate" => validate(rest),
-        "sim-vs-real" | "bench" => measure(&args),
+        "sim-vs-real" | "bench" | "atlas" => measure(&args),
         "web" => web::page(rest),
         "faults" => faults(rest),
         "fuzz" => fuzz::run(rest),
@@ -105,6 +109,7 @@ fn measure(args: &[String]) -> Result<(), String> {
     }
     let words: Vec<&str> = args.iter().take(2).map(String::as_str).collect();
     match words[..] {
+        ["atlas", ..] => atlas::run(&args[1..]),
         ["bench", "networks"] => bench_networks::run(&args[2..]),
         ["bench", "paths"] => bench_paths::run_bench(&args[2..]),
         ["bench", "transport"] => bench_transport::run(&args[2..]),
