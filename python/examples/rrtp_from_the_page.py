@@ -287,7 +287,7 @@ class Startup:
             if self.count >= TRAIN and ack.now > self.train_begin:
                 self.train = self.count / (ack.now - self.train_begin)
         if ack.window_limited:
-            is_short = self.train * self.e.base > self.window
+            is_short = self.train * self.e.base > TRAIN * self.window
             self.window += (TRAIN - 1 if is_short else 1) * ack.newly_delivered
 
     @property

@@ -2,8 +2,8 @@
 //! queue, a plateau of the rate, or losses show.
 //!
 //! The packets of the first flight leave together; the spacing of their acknowledgements gives a rate. The handshake
-//! may give one before. While the window is below the BDP at that rate, it grows by [`TRAIN`] per round trip, until a
-//! round has a queue or losses.
+//! may give one before. If the BDP at that rate is more than [`TRAIN`] windows, the window grows by that factor per
+//! round trip, until a round has a queue or losses.
 //!
 //! Jitter may end it early. The last flight then arrives at a higher rate than the one that was set, and the startup
 //! goes on.
@@ -64,7 +64,7 @@ impl Startup {
             }
         }
         let bdp = self.train * path.base().unwrap_or(0.0);
-        let growth = if bdp > self.window { TRAIN } else { 2.0 };
+        let growth = if bdp > TRAIN * self.window { TRAIN } else { 2.0 };
         if ack.window_limited {
             self.window += (growth - 1.0) * ack.newly_delivered as f64;
         }

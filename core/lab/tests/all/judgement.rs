@@ -65,7 +65,7 @@ const LINKS: [(&str, [&str; 4]); 16] = [
     ("cable", ["cubic", "tfwc", "rrtp", "cubic"]),
     ("leo", ["cubic|rrtp", "tfwc", "cubic|rrtp", "cubic|rrtp"]),
     ("lfn", ["rrtp|bbr", "tear", "rrtp", "cubic|rrtp"]),
-    ("100Mbit/s,5ms", ["cubic", "tfwc", "cubic|rrtp", "cubic"]),
+    ("100Mbit/s,5ms", ["cubic", "tfwc", "cubic", "cubic"]),
     ("1Gbit/s,5ms", ["cubic", "tfwc", "cubic|rrtp", "cubic"]),
     ("20Mbit/s,25ms,loss=0.5%", ["bbr|copa|rrtp", "tear-wireless", "rrtp|bbr", "cubic|rrtp"]),
     ("20Mbit/s,20ms,queue=10bdp", ["cubic", "tfrc|scream", "rrtp", "cubic"]),
