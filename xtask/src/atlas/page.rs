@@ -10,7 +10,8 @@ pub const SIMULATOR: &str = "simulator.html";
 const STYLE: &str = "body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;max-width:95%;color-scheme:light dark}\
 table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto}\
 th,td{padding:2px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid #8884}\
-th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:Canvas}\
+th:first-child,td:first-child,.link{text-align:left}\
+th:first-child,td:first-child{position:sticky;left:0;background:Canvas}\
 thead th{position:sticky;top:0;background:Canvas}small{opacity:.75}";
 
 /// Name and text of each page.
@@ -107,10 +108,9 @@ fn each(atlas: &Atlas, part: BenchPart, networks: &[&BenchNetwork], has_simulato
     for protocol in &atlas.version.protocols {
         let _ = write!(body, "<th>{}", escaped(protocol));
     }
-    body += "</thead>";
+    body += "<th class=link>link</thead>";
     for network in networks {
-        let label = format!("{} {}", network.name, network.describe());
-        let _ = write!(body, "<tr><td>{}", escaped(&label));
+        let _ = write!(body, "<tr><td>{}", escaped(&network.name));
         let of_network = atlas.results.get(&network.key());
         for protocol in &atlas.version.protocols {
             let value = of_network.and_then(|r| r.get(protocol)?.get(figure)).copied();
@@ -125,6 +125,7 @@ fn each(atlas: &Atlas, part: BenchPart, networks: &[&BenchNetwork], has_simulato
                 }
             }
         }
+        let _ = write!(body, "<td class=link>{}", escaped(&network.describe()));
     }
     document(name, &(body + "</table>"))
 }
