@@ -63,7 +63,7 @@ def scorecard(
     >>> narrows.scorecard("vegsa")
     Traceback (most recent call last):
       ...
-    narrows.SpecError: --protocols: unknown protocol 'vegsa'; did you mean 'vegas'?
+    narrows.SpecError: unknown protocol 'vegsa'; did you mean 'vegas'?
     """
     if not 1 <= networks <= _MAX_NETWORKS:
         raise SpecError(f"networks: a number from 1 to {_MAX_NETWORKS}, not {networks}")

@@ -59,8 +59,12 @@ pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
 
 /// A row for each score and protocol.
 fn of_scores(atlas: &Atlas) -> Columns {
-    let (mut parts, mut names, mut protocols) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut counts, mut values, mut halves) = (Vec::new(), Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    let mut names = Vec::new();
+    let mut protocols = Vec::new();
+    let mut counts = Vec::new();
+    let mut values = Vec::new();
+    let mut halves = Vec::new();
     for (part, _) in PARTS {
         for score in scores::of(part, &atlas.networks) {
             for protocol in &atlas.version.protocols {
