@@ -174,7 +174,7 @@ fn logged_time_begins_with_the_request() {
     let mut memory = Memory::new(root.path(), Permits::default());
     memory.service = Arc::new(Service::new(root.path(), Permits::default(), log).unwrap());
     let FileStream { input: _input, mut output } = memory.open().unwrap();
-    let idle = Duration::from_secs(2);
+    let idle = Duration::from_secs(5);
     std::thread::sleep(idle);
     let request = FileRequest::Get { path: "none".into(), held: None, modes: false };
     output.write_all(&request.bytes()).unwrap();

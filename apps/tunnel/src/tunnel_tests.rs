@@ -221,6 +221,10 @@ async fn unlisted_client_ends_with_one_line_and_is_logged() {
         e.kind == ErrorKind::Refused && e.line.contains(&key::text(far.client.public())),
         "{e}"
     );
+    // A thread of its own writes the log.
+    while far.log.lock().unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     let log = far.log.lock().unwrap();
     let key = key::text(far.client.public());
     assert!(
