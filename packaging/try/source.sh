@@ -7,6 +7,8 @@ crates=$(realpath "$1") work=$2 how=$3
 rm -rf "$work/source" "$work/user"
 mkdir -p "$work/source" "$work/user"
 work=$(realpath "$work")
+# For cargo a directory source never changes, so it would use what an earlier call compiled.
+rm -rf "$work"/target/*/.fingerprint/narrows*
 cargo vendor --locked --quiet "$work/source" >/dev/null
 for crate in "$crates"/*.crate; do
     name=$(basename "$crate" .crate)
