@@ -49,13 +49,15 @@ impl AcceptFilter for RefusalLog {
     }
 
     fn on_refused(&self, remote: SocketAddr, key: &[u8; 32], reason: &str) {
-        let reason = match self.lines.count(Instant::now(), 1) {
-            None => return,
-            Some(1) => reason.to_string(),
-            Some(count) => format!("{reason} ({count} clients since the last line)"),
+        let Some(count) = self.lines.count(Instant::now(), 1) else { return };
+        let reason = match count {
+            1 => reason.to_string(),
+            _ => format!("{reason} ({count} clients since the last line)"),
         };
-        // If the log does not take its lines, further ones are dropped.
-        let _ = self.log.try_send(RefusedClient { remote, key: *key, reason });
+        // If the log does not take its lines, a later line counts the clients of this one.
+        if self.log.try_send(RefusedClient { remote, key: *key, reason }).is_err() {
+            self.lines.put_back(count);
+        }
     }
 }
 
@@ -101,6 +103,11 @@ impl RareLine {
         state.lines -= 1.0;
         Some(std::mem::take(&mut state.omitted))
     }
+
+    /// Counts these events in the next line, since theirs was not written.
+    pub fn put_back(&self, events: u64) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).omitted += events;
+    }
 }
 
 #[cfg(test)]
@@ -134,12 +141,12 @@ mod tests {
         assert!(lines.len() < 5);
     }
 
-    /// The log waits until the test ends; all refusals return before.
+    /// The log waits until all refusals have returned; a later line counts those that it did not take.
     #[test]
     fn blocked_log_does_not_block_refusals() {
         let (unblock, blocked) = mpsc::channel::<()>();
         let (sender, lines) = mpsc::channel();
-        let log = RefusalLog::new(RareLine::new(100), move |_, _, why| {
+        let log = RefusalLog::new(RareLine::new(1000), move |_, _, why| {
             let _ = blocked.recv();
             sender.send(why.to_string()).unwrap();
         });
@@ -147,8 +154,14 @@ mod tests {
         for _ in 0..100 {
             log.on_refused(client, &[0; 32], "unlisted");
         }
-        drop(log);
         drop(unblock);
-        assert!((1..=1 + LINES as usize).contains(&lines.iter().count()));
+        let mut all = Vec::new();
+        // Twice as many as wait, so that the log has taken those that waited.
+        for _ in 0..2 * LINES {
+            log.on_refused(client, &[0; 32], "unlisted");
+            all.extend(lines.recv());
+        }
+        let has_count = |line: &String| line.contains("clients since the last line");
+        assert!(all.iter().any(has_count), "{all:?}");
     }
 }
