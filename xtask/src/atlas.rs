@@ -35,11 +35,13 @@ const PARTS: [(BenchPart, usize); 5] = [
 ];
 /// Networks between two writes.
 const PORTION: usize = 20;
+/// End of a commit's name if files differ from it.
+const DIRTY: &str = "-dirty";
 
-/// What the figures are of. Portions of another are simulated anew.
+/// What the figures are of. Portions of another version, or of files that differ from their commit, are simulated anew.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct AtlasVersion {
-    /// The commit, with `-dirty` if files differ from it.
+    /// The commit, with [`DIRTY`] after it if files differ from it.
     commit: String,
     protocols: Vec<String>,
     seed: u64,
@@ -152,7 +154,7 @@ fn figures(
     jobs: usize,
 ) -> Result<Results, String> {
     let name = file.display().to_string();
-    if file.exists() {
+    if file.exists() && !version.commit.ends_with(DIRTY) {
         let before = read::<Portion>(&name).ok().filter(|portion| portion.version == *version);
         let is_whole = |results: &Results| networks.iter().all(|n| results.contains_key(&n.key()));
         if let Some(portion) = before.filter(|portion| is_whole(&portion.results)) {
@@ -178,7 +180,7 @@ fn commit() -> String {
     };
     let name = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
     let differs = git(&["status", "--porcelain"]).is_none_or(|text| !text.is_empty());
-    if differs { format!("{name}-dirty") } else { name }
+    if differs { name + DIRTY } else { name }
 }
 
 impl Atlas {
@@ -239,6 +241,9 @@ mod tests {
         keep(&file.to_string_lossy(), &portion).unwrap();
         let again = figures(&file, &networks, &version("cubic"), 1).unwrap();
         assert_eq!(again[&networks[0].key()]["cubic"]["goodput"], 7.0);
+        let dirty = AtlasVersion { commit: format!("1{DIRTY}"), ..version("cubic") };
+        keep(&file.to_string_lossy(), &Portion { version: dirty.clone(), ..portion }).unwrap();
+        assert_eq!(figures(&file, &networks, &dirty, 1).unwrap(), first);
         let other = figures(&file, &networks, &version("reno"), 1).unwrap();
         assert_eq!(other[&networks[0].key()]["cubic"], first[&networks[0].key()]["cubic"]);
 

@@ -63,7 +63,8 @@ fn every_kind_of_network_is_drawn() {
 fn quick_set_is_part_of_full_and_sets_differ() {
     let describe =
         |items: Vec<BenchNetwork>| items.iter().map(BenchNetwork::describe).collect::<Vec<_>>();
-    let (full, quick) = (draw::networks(1, 30), draw::networks(1, 10));
+    let full = draw::networks(1, 30);
+    let quick = draw::networks(1, 10);
     assert_eq!(describe(full)[..10], describe(quick)[..]);
     assert_ne!(describe(draw::mixes(1, 5)), describe(draw::mixes(2, 5)));
 }
