@@ -112,7 +112,8 @@ impl Connection {
         let Some(end) = space.len().checked_sub(TAG_BYTES) else { return 0 };
         let Some(area) = space.get_mut(head..end) else { return 0 };
         let Some(mut writer) = self.begin(now, area) else { return 0 };
-        if data {
+        // A report behind a lost MTU probe would show a gap.
+        if data || self.path.mtu.out {
             self.say_uncounted(&mut writer);
         }
         let reported = self.receiver.should_piggyback(now)
