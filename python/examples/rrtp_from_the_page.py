@@ -7,7 +7,7 @@ Comments name the page's sections. Rates are in packets per second, times in sec
 from math import inf, isfinite, log, sqrt
 from types import SimpleNamespace
 
-FIRST_FLIGHT, MIN_WINDOW, TRAIN = 10, 3, 4
+MIN_WINDOW, TRAIN = 3, 4
 STARTUP_QUEUE, DELAY_SAMPLES, PLATEAU_ROUNDS = 1 / 8, 8, 3
 BASE_SECONDS, BASE_ROUNDS = 30, 120
 SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
@@ -270,13 +270,14 @@ class Startup:
 
     def __init__(self, e, window, first_flight=True):
         self.e, self.window, self.first_flight = e, max(1, window), first_flight
+        self.initial = self.window
         self.train = self.best = 0.0
         self.stale = self.count = 0
         self.train_begin = None
 
     def dispersion(self, rate, rtt):
         self.train = rate
-        self.window = max(self.window, min(rate * rtt, FIRST_FLIGHT))
+        self.window = max(self.window, min(rate * rtt, self.initial))
 
     def on_ack(self, ack):
         if ack.round_start:
@@ -410,7 +411,11 @@ class FromThePage:
         self.bits = 8 * start.packet_bytes
         self.restart_limit = inf
         self.e = Estimates()
-        self.begin(Startup(self.e, min(start.initial_window, FIRST_FLIGHT)))
+        self.initial_window = max(1, start.initial_window)
+        startup = Startup(self.e, self.initial_window)
+        if start.expects_dispersion:
+            startup.window = min(startup.window, TRAIN)
+        self.begin(startup)
         self.hint(start.rate_hint, start.rtt_hint, start.loss_hint)
 
     def begin(self, policy):
@@ -519,8 +524,8 @@ class FromThePage:
             self.begin(Competitive(self.e, self.bandwidth_before, ack.outstanding))
 
     def on_rto(self, timeout):
-        self.restart_limit = FIRST_FLIGHT
+        self.restart_limit = self.initial_window
         if isinstance(self.policy, Startup):
             self.e = Estimates()
-            self.begin(Startup(self.e, FIRST_FLIGHT))
+            self.begin(Startup(self.e, self.initial_window))
         self.set_limits()

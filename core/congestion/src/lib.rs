@@ -153,6 +153,8 @@ pub struct Environment {
     pub random_key: narrows_base::RandomKey,
     /// Properties of the path that are given in advance.
     pub hints: PathHints,
+    /// Whether the handshake probes the path's rate. [`PathEvent::Dispersion`] follows if every probe has its reply.
+    pub expects_dispersion: bool,
 }
 
 impl Default for Environment {
@@ -165,6 +167,7 @@ impl Default for Environment {
             dialect: Dialect::Rfc,
             random_key: narrows_base::RandomKey::from_seed(1),
             hints: PathHints::default(),
+            expects_dispersion: false,
         }
     }
 }

@@ -43,7 +43,7 @@ use crate::{
 };
 use alone::Alone;
 use competitive::Competitive;
-use constants::{FIRST_FLIGHT, MIN_WINDOW, UP};
+use constants::{MIN_WINDOW, UP};
 use estimate::{PathModel, RoundView};
 use experiment::Evidence;
 use narrows_base::{Descriptor, Rate, Settings, Status, Variable};
@@ -123,6 +123,8 @@ enum PolicyReason {
 #[derive(Clone, Debug)]
 struct Rrtp {
     packet_bits: f64,
+    /// Packets, at least 1.
+    initial_window: f64,
     path: PathModel,
     evidence: Evidence,
     policy: Policy,
@@ -133,12 +135,14 @@ struct Rrtp {
 
 impl Rrtp {
     fn new(environment: &Environment) -> Rrtp {
-        let first = bounded(environment.initial_window.min(FIRST_FLIGHT), 1.0);
+        let initial_window = bounded(environment.initial_window, 1.0);
+        let startup = Startup::begin(initial_window, environment.expects_dispersion);
         let mut rrtp = Rrtp {
             packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
+            initial_window,
             path: PathModel::default(),
             evidence: Evidence::assuming_shared(false),
-            policy: Policy::Startup(Startup::begin(first)),
+            policy: Policy::Startup(startup),
             reason: PolicyReason::Start,
             restart_limit: f64::INFINITY,
         };
@@ -285,10 +289,10 @@ impl Controller for Rrtp {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(_) = event {
-            self.restart_limit = FIRST_FLIGHT;
+            self.restart_limit = self.initial_window;
             if let Policy::Startup(_) = self.policy {
                 self.path = PathModel::default();
-                self.policy = Policy::Startup(Startup::begin(FIRST_FLIGHT));
+                self.policy = Policy::Startup(Startup::begin(self.initial_window, false));
                 self.reason = PolicyReason::Restart;
             }
         }

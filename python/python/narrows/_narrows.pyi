@@ -311,6 +311,10 @@ class Start:
         """Initial slow-start threshold, segments; infinite if there is no limit."""
 
     @property
+    def expects_dispersion(self) -> bool:
+        """Whether the handshake probes the path's rate, so that ``on_dispersion`` may follow."""
+
+    @property
     def packet_bytes(self) -> int:
         """Size of a full packet on the wire, bytes."""
 

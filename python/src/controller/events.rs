@@ -359,6 +359,11 @@ impl Start {
     fn initial_ssthresh(&self) -> f64 {
         self.0.initial_ssthresh
     }
+    /// Whether the handshake probes the path's rate, so that ``on_dispersion`` may follow.
+    #[getter]
+    fn expects_dispersion(&self) -> bool {
+        self.0.expects_dispersion
+    }
     /// Size of a full packet on the wire, bytes.
     #[getter]
     fn packet_bytes(&self) -> u32 {

@@ -2,11 +2,10 @@
 //!
 //! A comparison with another value was measured on 200 networks and 90 traffic mixes.
 
-/// Packets of the first flight (RFC 6928).
-pub const FIRST_FLIGHT: f64 = 10.0;
 /// Least packets in flight while alone: a lost packet is detected by the packets behind it (RFC 9002 section 6.1.1).
 pub const MIN_WINDOW: f64 = 3.0;
-/// Packets of a train that measures a rate by its spacing; also the largest factor by which the next flight grows.
+/// Packets of a train that measures a rate by its spacing; also the first flight while the handshake's dispersion is
+/// expected, and the largest factor by which the next flight grows.
 pub const TRAIN: f64 = 4.0;
 /// Queueing delay of a whole round that ends the startup, as a part of the base RTT (as MIN_RTT_DIVISOR of RFC 9406).
 pub const STARTUP_QUEUE: f64 = 0.125;

@@ -15,6 +15,8 @@ use crate::Ack;
 
 #[derive(Clone, Debug)]
 pub struct Startup {
+    /// Initial window, packets.
+    initial: f64,
     /// Packets.
     window: f64,
     /// Rate of the newest packet train, packets per second; 0 if unknown.
@@ -32,9 +34,11 @@ pub struct Startup {
 }
 
 impl Startup {
-    pub fn begin(window: f64) -> Startup {
+    /// Begins with the initial window in packets, or with one train's packets until an expected dispersion permits more.
+    pub fn begin(initial: f64, expects_dispersion: bool) -> Startup {
         Startup {
-            window,
+            initial,
+            window: if expects_dispersion { initial.min(TRAIN) } else { initial },
             train: 0.0,
             train_began: None,
             count: 0.0,
@@ -45,12 +49,12 @@ impl Startup {
     }
     /// Goes on with the window that the last flight had, packets.
     pub fn resume(window: f64) -> Startup {
-        Startup { is_first: false, ..Startup::begin(window) }
+        Startup { is_first: false, ..Startup::begin(window, false) }
     }
     /// Takes the dispersion of the handshake: packets per second, and a round trip in seconds.
     pub fn on_dispersion(&mut self, rate: f64, rtt: f64) {
         self.train = rate;
-        self.window = self.window.max((rate * rtt).min(FIRST_FLIGHT));
+        self.window = self.window.max((rate * rtt).min(self.initial));
     }
 
     pub fn on_ack(&mut self, ack: &Ack, path: &PathModel) {
@@ -125,7 +129,7 @@ mod tests {
     fn started(delay: impl Fn(u64) -> u64) -> (Startup, PathModel) {
         let mut scenario = IdealPath::new(build("rrtp"));
         let mut path = PathModel::default();
-        let mut startup = Startup { is_first: false, best: 1e9, ..Startup::begin(FIRST_FLIGHT) };
+        let mut startup = Startup { is_first: false, best: 1e9, ..Startup::begin(10.0, false) };
         for i in 0..400 {
             let rtt = 100 + if i == 0 { 0 } else { delay(i) };
             let ack = Ack {

@@ -64,7 +64,7 @@ pub struct DatagramConfig {
     pub handshake: OpeningExchange,
     /// Hints about the path.
     pub hints: PathHints,
-    /// Initial window in packets.
+    /// Initial window in packets (RFC 9002 section 7.2).
     pub initial_window: f64,
     /// Initial slow-start threshold in packets.
     pub initial_ssthresh: f64,
@@ -117,7 +117,7 @@ impl Default for DatagramConfig {
             feedback: FeedbackConfig::default(),
             handshake: OpeningExchange::None,
             hints: PathHints::default(),
-            initial_window: 4.0,
+            initial_window: 10.0,
             initial_ssthresh: f64::INFINITY,
             dialect: Dialect::Rfc,
             rto: RtoConfig::RFC,
@@ -141,6 +141,7 @@ impl DatagramConfig {
             packet_bytes,
             dialect: self.dialect,
             random_key: random_key.named("controller"),
+            expects_dispersion: self.handshake == OpeningExchange::Full && hints.rate.is_none(),
             hints,
         }
     }

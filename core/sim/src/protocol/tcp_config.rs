@@ -163,6 +163,7 @@ impl TcpConfig {
             dialect: self.dialect,
             random_key: random_key.named("controller"),
             hints,
+            expects_dispersion: false,
         }
     }
     /// Application bytes of a full data packet.

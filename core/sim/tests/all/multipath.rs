@@ -165,8 +165,9 @@ fn ratio_to_single_path(coupling: &str, later_ms: u64) -> f64 {
 #[test]
 fn multipath_coupled_takes_share_of_one_flow_at_bottleneck() {
     for coupling in COUPLING_NAMES {
-        let ratios = [100, 200, 300, 400].map(|later| ratio_to_single_path(coupling, later));
-        let mean = ratios.iter().sum::<f64>() / 4.0;
+        let later = (1..=16).map(|n| 100 * n);
+        let ratios: Vec<f64> = later.map(|later| ratio_to_single_path(coupling, later)).collect();
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         let expected = if *coupling == "uncoupled" { 1.8..2.2 } else { 0.8..1.25 };
         assert!(expected.contains(&mean), "{coupling}: {ratios:?}");
     }

@@ -57,7 +57,7 @@ use ecn::EcnField;
 use life::Life;
 use messages::{Inbox, MessageLimits};
 use narrows_base::{Duration, RandomKey, Time};
-use narrows_congestion::{HintSource, PathHints};
+use narrows_congestion::{Environment, HintSource, PathHints};
 use narrows_recovery::packet_receiver::{
     MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig,
 };
@@ -161,7 +161,12 @@ impl Connection {
         let is_unconfirmed = early.is_some_and(|early| early.is_unconfirmed);
         payload.ping = !is_unconfirmed;
         payload.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
-        let environment = config.protocol.environment(nominal_packet, random_key, believed);
+        let environment = Environment {
+            expects_dispersion: side == Side::Client
+                && config.probes_rate
+                && believed.rate.is_none(),
+            ..config.protocol.environment(nominal_packet, random_key, believed)
+        };
         let controller = config.protocol.controller(&environment);
         let mut sender = PacketSender::new(&carrying, controller);
         sender.limit_rate(config.rate_limit);

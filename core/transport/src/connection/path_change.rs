@@ -68,6 +68,7 @@ impl Connection {
         }
         // The hints were those of the old path.
         self.protocols.environment.hints = PathHints::default();
+        self.protocols.environment.expects_dispersion = false;
         self.path.renew(now, &mut self.payload, self.protocols.controller());
         _ = self.renew_receiver(first);
         true
