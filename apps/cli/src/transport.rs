@@ -103,8 +103,11 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
              `narrows list protocols` that begins with rrtp or ends with -reliable",
             entry.name,
             match entry.family {
-                Family::Media => "carries no stream: `narrows media` sends with it",
-                _ => "is simulated only",
+                Family::Media => "carries no stream: `narrows media` sends with it".into(),
+                _ => format!(
+                    "is for TCP: `narrows kernel run {}` runs its controller",
+                    entry.controller
+                ),
             },
             entry.controller
         )));
@@ -206,11 +209,12 @@ pub fn host_addresses(flag: &str, text: &str) -> Result<(SocketAddr, Vec<SocketA
 mod tests {
     use super::*;
 
-    /// Protocols and options that exist only in simulation are refused in one line, not silently ignored.
+    /// Protocols and options that sockets lack are refused in one line, not silently ignored.
     #[test]
-    fn simulated_only_protocol_is_refused_as_transport() {
+    fn protocol_without_sockets_is_refused_as_transport() {
         for (text, why) in [
-            ("cubic", "simulated only"),
+            ("cubic", "`narrows kernel run cubic` runs"),
+            ("tahoe", "`narrows kernel run reno` runs"),
             ("tfwc", "`narrows media` sends with it"),
             ("rrtp(recovery=nack)", "recovery=nack is simulated only"),
         ] {
