@@ -25,17 +25,15 @@ mod cycle;
 mod history;
 mod limits;
 mod model;
+mod state;
 mod undo;
 
 use crate::bbr::WindowedMax;
 use crate::{Ack, CongestionEvent, Controller, Environment, RecoveryCause};
 use crate::{SendLimits, Sent, bounded, variables};
-use cycle::Cycle;
 use history::DeliveryHistory;
-use limits::Bbr3Window;
-use model::{Bbr3Rounds, FullPipe, InFlight, LossRound, MaxBandwidth, MinRtt};
-use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Variable};
-use undo::ModelBeforeLosses;
+use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
+use state::*;
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -60,14 +58,6 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new("pacing_gain", "", "pacing rate over bandwidth"),
     Variable::new("inflight_longterm", "packets", "in flight at most, by the losses of probes"),
 ];
-
-/// Loss rate above which a probe sent too much (LossThresh).
-const LOSS_THRESHOLD: f64 = 0.02;
-/// The largest reduction leaves this share (Beta).
-const BETA: f64 = 0.7;
-const MIN_PIPE_CWND: f64 = 4.0;
-/// Before the first RTT, one millisecond is assumed.
-const NOMINAL_RTT: f64 = 1e-3;
 
 /// Builds the controller.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -95,91 +85,6 @@ fn fresh(environment: &Environment) -> Bbr3 {
         idle_restart: false,
         before_losses: None,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Bbr3State {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
-
-impl Bbr3State {
-    /// Whether it is one of the four states of ProbeBW.
-    fn probes_bandwidth(self) -> bool {
-        matches!(self, Bbr3State::Down | Bbr3State::Cruise | Bbr3State::Refill | Bbr3State::Up)
-    }
-    /// Whether it sends more than the estimated capacity of the path (IsProbingBW).
-    fn accelerates(self) -> bool {
-        matches!(self, Bbr3State::Startup | Bbr3State::Refill | Bbr3State::Up)
-    }
-    /// Section 5.6.1.
-    fn pacing_gain(self) -> f64 {
-        match self {
-            Bbr3State::Startup => 2.77,
-            Bbr3State::Drain => 0.5,
-            Bbr3State::Down => 0.9,
-            Bbr3State::Cruise | Bbr3State::Refill | Bbr3State::ProbeRtt => 1.0,
-            Bbr3State::Up => 1.25,
-        }
-    }
-    fn cwnd_gain(self) -> f64 {
-        match self {
-            Bbr3State::Up => 2.25,
-            Bbr3State::ProbeRtt => 0.5,
-            _ => 2.0,
-        }
-    }
-}
-
-/// How many more packets ACKs report than the bandwidth explains (section 5.5.9).
-#[derive(Clone, Debug)]
-struct ExtraAcked {
-    began: Option<Time>,
-    acked: u64,
-    max: WindowedMax,
-}
-
-/// One ACK, with the state at the time when the packet that it acknowledges was sent.
-#[derive(Clone, Copy, Debug)]
-struct AckSample {
-    now: Time,
-    /// Segments per second; 0 without a sample.
-    rate: f64,
-    delivered: f64,
-    prior_delivered: u64,
-    newly_delivered: u64,
-    app_limited: bool,
-    /// In flight when the packet was sent.
-    tx_in_flight: f64,
-    /// Lost since then.
-    lost: f64,
-    outstanding: f64,
-    window_limited: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Bbr3 {
-    packet_bits: f64,
-    random: RandomStream,
-    state: Bbr3State,
-    drain_began_in: u64,
-    rounds: Bbr3Rounds,
-    bandwidth: MaxBandwidth,
-    in_flight: InFlight,
-    losses: LossRound,
-    full: FullPipe,
-    cycle: Cycle,
-    min_rtt: MinRtt,
-    history: DeliveryHistory,
-    extra: ExtraAcked,
-    window: Bbr3Window,
-    idle_restart: bool,
-    before_losses: Option<ModelBeforeLosses>,
 }
 
 impl Bbr3 {

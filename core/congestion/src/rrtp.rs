@@ -35,6 +35,7 @@ mod competitive;
 mod constants;
 mod estimate;
 mod experiment;
+mod limits;
 mod startup;
 
 use crate::{
@@ -46,6 +47,7 @@ use competitive::Competitive;
 use constants::{MIN_WINDOW, UP};
 use estimate::{PathModel, RoundView};
 use experiment::Evidence;
+use limits::PolicyLimits;
 use narrows_base::{Descriptor, Rate, Settings, Status, Variable};
 use startup::Startup;
 
@@ -88,15 +90,6 @@ pub const VARIABLES: &[Variable] = &[
 /// Builds the controller.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Rrtp::new(environment))
-}
-
-/// The limits that a policy sets.
-#[derive(Clone, Copy, Debug)]
-struct PolicyLimits {
-    /// Packets in flight.
-    window: f64,
-    /// Packets per second; `None` means no pacing.
-    rate: Option<f64>,
 }
 
 #[derive(Clone, Debug)]

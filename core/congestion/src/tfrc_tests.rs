@@ -1,4 +1,6 @@
+use super::options::rounds_later;
 use super::*;
+use crate::Dialect;
 use narrows_base::Spec;
 
 fn options(text: &str, ns2: bool) -> Options {

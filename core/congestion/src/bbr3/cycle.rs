@@ -1,6 +1,6 @@
 //! The cycle that probes for bandwidth, and ProbeRTT (sections 5.3.3 and 5.3.4).
 
-use super::{AckSample, BETA, Bbr3, Bbr3State, LOSS_THRESHOLD, MIN_PIPE_CWND};
+use super::state::*;
 use narrows_base::{Duration, Time};
 
 /// Share kept free below the level that lost packets (Headroom).
@@ -8,35 +8,6 @@ const HEADROOM: f64 = 0.15;
 /// Most rounds between two probes, so that Reno flows can coexist (T_reno_bound).
 const MAX_RENO_ROUNDS: f64 = 63.0;
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
-
-/// The packets that the present ACKs acknowledge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum AckPhase {
-    #[default]
-    Init,
-    Refilling,
-    ProbeStarting,
-    ProbeFeedback,
-    ProbeStopping,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Cycle {
-    began: Time,
-    /// Time until the next probe.
-    wait: Duration,
-    pub rounds_since_probe: u64,
-    phase: AckPhase,
-    /// Whether losses belong to a probe that has not been evaluated yet.
-    pub probe_sample: bool,
-    /// Whether the last probe lost too much, and whether the next stopped early for that reason.
-    too_high: bool,
-    precautionary: bool,
-    up_rounds: u32,
-    up_acked: f64,
-    /// ACKs that raise the long-term bound by one.
-    acked_per_step: f64,
-}
 
 impl Bbr3 {
     pub(super) fn start_down(&mut self, now: Time) {

@@ -1,6 +1,6 @@
 //! BBRv3's limits, computed from its model: pacing rate and window (section 5.6).
 
-use super::{AckSample, Bbr3, Bbr3State, MIN_PIPE_CWND, NOMINAL_RTT};
+use super::state::*;
 use crate::bounded;
 use narrows_base::Duration;
 
@@ -9,19 +9,6 @@ const PACING_MARGIN: f64 = 0.99;
 /// A send quantum is a millisecond's worth, 2 packets to 64 KiB (section 5.6.3).
 const QUANTUM_TIME: f64 = 1e-3;
 const MAX_QUANTUM_BITS: f64 = 65_536.0 * 8.0;
-
-#[derive(Clone, Debug)]
-pub struct Bbr3Window {
-    packet_bits: f64,
-    initial: f64,
-    pub cwnd: f64,
-    /// The window before a recovery or ProbeRTT.
-    prior: f64,
-    pub in_recovery: bool,
-    /// bit/s.
-    pub pacing: f64,
-    pub srtt: Duration,
-}
 
 impl Bbr3Window {
     pub fn new(initial: f64, packet_bits: f64) -> Bbr3Window {

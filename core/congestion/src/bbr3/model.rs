@@ -1,7 +1,7 @@
 //! BBRv3's model of the path: bandwidth, bounds of the packets in flight, the smallest RTT (sections 5.5 and 5.3.4),
 //! and the detectors of a full pipe and of losses.
 
-use super::{AckSample, BETA, Bbr3, Bbr3State, LOSS_THRESHOLD};
+use super::state::*;
 use narrows_base::{Duration, Time};
 
 /// Growth below this factor in three rounds is a plateau (section 5.3.1.2).
@@ -12,31 +12,6 @@ const STARTUP_LOSSES: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-
-/// Packet-timed rounds, counted in segments delivered (section 5.5.1).
-#[derive(Clone, Debug, Default)]
-pub struct Bbr3Rounds {
-    pub count: u64,
-    pub end: u64,
-    pub start: bool,
-    pub delivered: u64,
-}
-
-/// Segments per second.
-#[derive(Clone, Debug)]
-pub struct MaxBandwidth {
-    /// Largest rate of the present cycle and of the previous one.
-    max: [f64; 2],
-    short_term: f64,
-    /// Largest of this round.
-    latest: f64,
-}
-
-impl Default for MaxBandwidth {
-    fn default() -> MaxBandwidth {
-        MaxBandwidth { max: [0.0; 2], short_term: f64::INFINITY, latest: 0.0 }
-    }
-}
 
 impl MaxBandwidth {
     pub fn max(&self) -> f64 {
@@ -60,34 +35,6 @@ impl MaxBandwidth {
     }
 }
 
-/// Bounds in segments; infinite before a loss.
-#[derive(Clone, Debug)]
-pub struct InFlight {
-    pub long_term: f64,
-    pub short_term: f64,
-    latest: f64,
-}
-
-impl Default for InFlight {
-    fn default() -> InFlight {
-        InFlight { long_term: f64::INFINITY, short_term: f64::INFINITY, latest: 0.0 }
-    }
-}
-
-/// Losses of the present round.
-#[derive(Clone, Debug, Default)]
-pub struct LossRound {
-    /// Segments lost in total.
-    pub total: u64,
-    pub any: bool,
-    /// ACKs that revealed losses, and the segments lost.
-    events: u32,
-    segments: u64,
-    /// The round ends with a packet that was sent when this much had been delivered.
-    end: u64,
-    start: bool,
-}
-
 impl LossRound {
     pub fn note(&mut self, segments: u64, delivered: u64) {
         if !self.any {
@@ -98,16 +45,6 @@ impl LossRound {
         self.segments = self.segments.saturating_add(segments);
         self.events = self.events.saturating_add(1);
     }
-}
-
-/// Looks for a plateau of the delivery rate.
-#[derive(Clone, Debug, Default)]
-pub struct FullPipe {
-    rate: f64,
-    rounds: u32,
-    pub now: bool,
-    /// Whether the pipe has ever been full.
-    pub reached: bool,
 }
 
 impl FullPipe {
@@ -130,20 +67,6 @@ impl FullPipe {
         self.now = self.rounds >= FULL_ROUNDS;
         self.reached |= self.now;
     }
-}
-
-/// The smallest RTT, and when to probe for it.
-#[derive(Clone, Debug, Default)]
-pub struct MinRtt {
-    /// (value, when).
-    min: Option<(Duration, Time)>,
-    probe: Option<(Duration, Time)>,
-    pub expired: bool,
-    /// When ProbeRTT may end, set once few enough packets are in flight.
-    pub done_at: Option<Time>,
-    pub round_done: bool,
-    /// Samples of packets sent before this much was delivered are low because little was sent.
-    low: Option<(u64, u64)>,
 }
 
 impl MinRtt {

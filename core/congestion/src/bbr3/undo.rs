@@ -1,16 +1,6 @@
 //! Undoes the effects of a loss recovery that turned out spurious (section 5.5.11).
 
-use super::{Bbr3, Bbr3State};
-
-/// The model before a loss recovery.
-#[derive(Clone, Copy, Debug)]
-pub struct ModelBeforeLosses {
-    bandwidth_short_term: f64,
-    short_term: f64,
-    long_term: f64,
-    /// The state that the losses ended: Startup or Up.
-    ended: Option<Bbr3State>,
-}
+use super::state::{Bbr3, Bbr3State, ModelBeforeLosses};
 
 impl Bbr3 {
     /// Saves the model at the first losses of an episode (SaveStateUponLoss).

@@ -3,7 +3,6 @@
 //! Controllers count packets of the MTU, stacks count bytes. Acknowledgements are collected until the end of their frame,
 //! the first call with the bytes in flight.
 
-use super::QuicStack;
 use super::outcomes::{Outcomes, Resolved};
 use super::sent_log::SentLog;
 use crate::{
@@ -21,6 +20,17 @@ const MIN_WINDOW: f64 = 1.0;
 const MAX_BYTES: u64 = 1 << 60;
 /// The longest smoothed RTT in nanoseconds: 36 years.
 const MAX_RTT: u64 = 1 << 60;
+
+/// What a stack's trait passes to a controller and takes from it.
+#[derive(Debug)]
+pub struct QuicStack {
+    /// The stack's name, for messages.
+    pub name: &'static str,
+    /// Whether sent, acknowledged and lost packets have their numbers.
+    pub has_packet_numbers: bool,
+    /// Whether it paces at a controller's rate; otherwise by the window.
+    pub has_pacing_rate: bool,
+}
 
 /// A batch of acknowledgements.
 #[derive(Clone, Debug, Default)]

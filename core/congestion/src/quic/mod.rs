@@ -7,7 +7,7 @@ mod adapter;
 mod outcomes;
 mod sent_log;
 
-pub use adapter::QuicAdapter;
+pub use adapter::{QuicAdapter, QuicStack};
 
 use crate::{ControllerEntry, Environment, PathHints, find};
 use narrows_base::{RandomKey, Settings, Spec, SpecError};
@@ -16,17 +16,6 @@ use std::time::Instant;
 
 /// RFC 9002 section 7.2: ten packets.
 const INITIAL_WINDOW: f64 = 10.0;
-
-/// What a stack's trait passes to a controller and takes from it.
-#[derive(Debug)]
-pub struct QuicStack {
-    /// The stack's name, for messages.
-    pub name: &'static str,
-    /// Whether sent, acknowledged and lost packets have their numbers.
-    pub has_packet_numbers: bool,
-    /// Whether it paces at a controller's rate; otherwise by the window.
-    pub has_pacing_rate: bool,
-}
 
 /// Why a controller cannot serve a stack.
 #[derive(Debug)]

@@ -9,9 +9,9 @@
 //!
 //! In a round with the gain [`DOWN`] only the pacing rate falls, not the window.
 
-use super::PolicyLimits;
 use super::constants::*;
 use super::estimate::{PathModel, RoundView};
+use super::limits::PolicyLimits;
 
 #[derive(Clone, Debug)]
 pub struct Alone {

@@ -4,9 +4,9 @@
 //! Two of ten rounds have the gain [`DOWN`]. Whether the delivery rate falls with it shows whether the queue is still
 //! shared.
 
-use super::PolicyLimits;
 use super::constants::*;
 use super::estimate::PathModel;
+use super::limits::PolicyLimits;
 use crate::{Ack, PacketOutcome};
 use narrows_base::math;
 

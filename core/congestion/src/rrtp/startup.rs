@@ -8,9 +8,9 @@
 //! Jitter may end it early. The last flight then arrives at a higher rate than the one that was set, and the startup
 //! goes on.
 
-use super::PolicyLimits;
 use super::constants::*;
 use super::estimate::{PathModel, RoundView};
+use super::limits::PolicyLimits;
 use crate::Ack;
 
 #[derive(Clone, Debug)]

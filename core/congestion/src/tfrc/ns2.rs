@@ -12,7 +12,7 @@
 //! - A gap is fixed when the packet before it is sent, so a new rate counts from the next packet on.
 //! - The rate is at most 25 MB/s.
 
-use super::Options;
+use super::options::{Options, paced, show};
 use crate::feedback::Feedback;
 use crate::{Ack, Controller, Requirements, SendLimits, Sent, bounded, positive};
 use narrows_base::{Duration, Time};
@@ -270,7 +270,7 @@ impl Controller for Ns2TfrcSender {
     }
 
     fn send_limits(&self) -> SendLimits {
-        super::paced(self.gap)
+        paced(self.gap)
     }
     fn feedback_to_receiver(&self) -> Feedback {
         let urgent = f64::from(u8::from(self.urgent));
@@ -280,7 +280,7 @@ impl Controller for Ns2TfrcSender {
         Requirements::OWN_TIMER
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        super::show(put, self.rate, self.p, self.rtt, self.recv);
+        show(put, self.rate, self.p, self.rtt, self.recv);
     }
 }
 

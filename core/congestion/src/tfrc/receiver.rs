@@ -13,8 +13,8 @@
 
 use super::history::LossHistory;
 use super::losses::{Detector, LossGap};
+use super::options::{Options, from_round, rounds_later};
 use super::received::RecentArrivals;
-use super::{Options, from_round, rounds_later};
 use crate::feedback::{Arrival, Feedback, ReceiverSide};
 use crate::reordering::ReorderingWindow;
 use narrows_base::{Duration, Time};

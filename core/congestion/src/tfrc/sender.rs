@@ -1,7 +1,7 @@
 //! The sender side as RFC 5348 section 4 has it.
 
-use super::Options;
 use super::limited::Limited;
+use super::options::{Options, paced, show};
 use crate::feedback::Feedback;
 use crate::{Ack, Controller, Requirements, SendLimits, Sent, bounded, positive};
 use narrows_base::{Duration, Time};
@@ -205,7 +205,7 @@ impl Controller for TfrcSender {
     }
 
     fn send_limits(&self) -> SendLimits {
-        super::paced(self.paced)
+        paced(self.paced)
     }
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::of(&[self.rtt])
@@ -214,7 +214,7 @@ impl Controller for TfrcSender {
         Requirements::OWN_TIMER
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        super::show(put, self.rate, self.p, self.rtt, self.recv);
+        show(put, self.rate, self.p, self.rtt, self.recv);
     }
 }
 
