@@ -18,6 +18,7 @@ use narrows_base::units::Unit;
 use narrows_base::{
     Descriptor, Param, RandomKey, RandomStream, Settings, Spec, SpecError, Status, math,
 };
+use std::ops::RangeInclusive;
 
 /// Time constants in seconds. The recordings' rates of 100 ms have autocorrelations of .45 to .70 after 0.5 s, .38 to
 /// .65 after 1 s and .07 to .49 after 5 s; the model's are .5, .4 and .2.
@@ -44,7 +45,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "mean",
             Unit::BitsPerSecond,
             "rate in the mean, outages included",
-            (1e4, 1e9),
+            1e4..=1e9,
             9e6,
             "LTE",
         ),
@@ -52,7 +53,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "variation",
             Unit::None,
             "standard deviation of the rate over its mean, outages aside",
-            (0.0, 2.0),
+            0.0..=2.0,
             0.6,
             "six recordings: 0.4 to 0.9",
         ),
@@ -60,7 +61,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "every",
             Unit::Seconds,
             "mean time from the end of an outage to the next one; 0s: no outages",
-            (0.0, 1e6),
+            0.0..=1e6,
             1.0,
             "six recordings: 0.7 to 2.9 s between gaps of 50 ms and more",
         ),
@@ -68,7 +69,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "outage",
             Unit::Seconds,
             "mean length of an outage; the least is 0.4 of it",
-            (0.0, 1e3),
+            0.0..=1e3,
             0.125,
             "six recordings: 104 to 166 ms for gaps of 50 ms and more",
         ),
@@ -76,11 +77,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "grant",
             Unit::None,
             "mean number of opportunities that come together",
-            (1.0, 1000.0),
+            1.0..=1000.0,
             1.7,
             "six recordings: 1.0 to 4.2",
         ),
-        param("seed", Unit::None, "of the random draws", (0.0, 1e9), 1.0, "any"),
+        param("seed", Unit::None, "of the random draws", 0.0..=1e9, 1.0, "any"),
     ],
     status: Status::NotValidated,
 };
@@ -89,10 +90,12 @@ const fn param(
     name: &'static str,
     unit: Unit,
     help: &'static str,
-    (min, max): (f64, f64),
+    range: RangeInclusive<f64>,
     default: f64,
     origin: &'static str,
 ) -> Param {
+    let min = *range.start();
+    let max = *range.end();
     Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin }
 }
 

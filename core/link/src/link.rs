@@ -6,7 +6,7 @@
 
 mod served;
 
-use self::served::Served;
+use self::served::{QueueReports, Served};
 use crate::config::{EarlyConfig, Impairments, LinkChange, LinkConfig, QueueLimit};
 use crate::correlated::Correlated;
 use crate::jitter::{Jitter, JitterForm};
@@ -369,6 +369,66 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
                 if let Some(extra) = &mut self.extra {
                     extra.impairments.mtu = Some(*bytes);
                 }
+            }
+        }
+    }
+
+    fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
+        // Transmissions that ended by now free their queue space first: departures precede arrivals.
+        self.finish_service(now, meter);
+        let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
+        let idle = served.current.is_none();
+        // An idle transmitter takes the packet at once, even if the queue's limit is zero.
+        let queued = served.held.put(packet);
+        let queue = &mut served.queue;
+        let held = &mut served.held;
+        let mut observer = QueueReports { now, held, meter };
+        let (waits, sent) = if idle {
+            (false, queue.pass(now, queued, &mut observer))
+        } else {
+            (queue.enqueue(now, queued, false, &mut observer), None)
+        };
+        let sent = sent.and_then(|queued| served.held.take(&queued));
+        if waits || sent.is_some() {
+            meter.queued(now, served.queue.waiting());
+        }
+        meter.waiting(now, served.queue.waiting());
+        if served.averages
+            && let Some(average) = served.queue.average()
+        {
+            meter.averaged(now, average);
+        }
+        if let Some(packet) = sent {
+            self.begin(now, now, packet);
+        }
+    }
+
+    fn begin(&mut self, arrived: Time, start: Time, packet: P) {
+        let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
+        let end = match &mut served.trace {
+            Some((trace, cursor)) => cursor.serve(trace, start, packet.size()),
+            None => start + self.serializer.next(packet.size()),
+        };
+        served.current = Some((arrived, start, end, packet));
+    }
+
+    fn finish_service<M: Meter<P>>(&mut self, now: Time, meter: &mut M) {
+        loop {
+            let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
+            let Some((arrived, start, end, packet)) = served.current else { return };
+            if end > now {
+                return;
+            }
+            served.current = None;
+            let held = &mut served.held;
+            let next = served.queue.dequeue(end, &mut QueueReports { now: end, held, meter });
+            let next = next
+                .and_then(|(arrived_at, queued)| Some((arrived_at, served.held.take(&queued)?)));
+            meter.waiting(end, served.queue.waiting());
+            meter.served(&packet, arrived, start, end);
+            self.launch(end, packet, meter);
+            if let Some((arrived_at, packet)) = next {
+                self.begin(arrived_at, end, packet);
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Links that serve packets one by one: those with a trace, changes or a managed queue.
 
-use super::Link;
 use crate::queue::{Discipline, QueueObserver, QueuedPacket};
 use crate::trace::{Trace, TraceCursor};
 use crate::{LinkPacket, Meter};
@@ -14,8 +13,8 @@ pub(super) struct Served<P> {
     /// The packet in transmission: its arrival, start and end.
     pub(super) current: Option<(Time, Time, Time, P)>,
     /// Whether the queue keeps an average.
-    averages: bool,
-    held: QueuedPackets<P>,
+    pub(super) averages: bool,
+    pub(super) held: QueuedPackets<P>,
 }
 
 impl<P: LinkPacket + Copy> Served<P> {
@@ -29,14 +28,14 @@ impl<P: LinkPacket + Copy> Served<P> {
 }
 
 /// Storage of the packets that the queue orders; slots are reused.
-struct QueuedPackets<P> {
+pub(super) struct QueuedPackets<P> {
     places: Vec<Option<P>>,
     free: Vec<u32>,
 }
 
 impl<P: LinkPacket + Copy> QueuedPackets<P> {
     #[inline]
-    fn put(&mut self, packet: P) -> QueuedPacket {
+    pub(super) fn put(&mut self, packet: P) -> QueuedPacket {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             (self.places.len() - 1) as u32
@@ -56,7 +55,7 @@ impl<P: LinkPacket + Copy> QueuedPackets<P> {
     }
     /// `None` if the slot was emptied before, which a discipline from another crate might do.
     #[inline]
-    fn take(&mut self, queued: &QueuedPacket) -> Option<P> {
+    pub(super) fn take(&mut self, queued: &QueuedPacket) -> Option<P> {
         let packet = self.places.get_mut(queued.slot as usize)?.take()?;
         self.free.push(queued.slot);
         Some(packet)
@@ -64,13 +63,13 @@ impl<P: LinkPacket + Copy> QueuedPackets<P> {
 }
 
 /// Reports the queue's marks and drops to a meter.
-struct Tell<'a, P, M> {
-    now: Time,
-    held: &'a mut QueuedPackets<P>,
-    meter: &'a mut M,
+pub(super) struct QueueReports<'a, P, M> {
+    pub(super) now: Time,
+    pub(super) held: &'a mut QueuedPackets<P>,
+    pub(super) meter: &'a mut M,
 }
 
-impl<P: LinkPacket + Copy, M: Meter<P>> QueueObserver for Tell<'_, P, M> {
+impl<P: LinkPacket + Copy, M: Meter<P>> QueueObserver for QueueReports<'_, P, M> {
     fn dropped(&mut self, queued: &QueuedPacket) {
         if let Some(packet) = self.held.take(queued) {
             self.meter.dropped(self.now, &packet);
@@ -81,68 +80,6 @@ impl<P: LinkPacket + Copy, M: Meter<P>> QueueObserver for Tell<'_, P, M> {
         if let Some(packet) = place.and_then(Option::as_mut) {
             packet.mark();
             self.meter.marked(self.now, packet);
-        }
-    }
-}
-
-impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
-    pub(super) fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
-        // Transmissions that ended by now free their queue space first: departures precede arrivals.
-        self.finish_service(now, meter);
-        let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
-        let idle = served.current.is_none();
-        // An idle transmitter takes the packet at once, even if the queue's limit is zero.
-        let queued = served.held.put(packet);
-        let queue = &mut served.queue;
-        let held = &mut served.held;
-        let mut observer = Tell { now, held, meter };
-        let (waits, sent) = if idle {
-            (false, queue.pass(now, queued, &mut observer))
-        } else {
-            (queue.enqueue(now, queued, false, &mut observer), None)
-        };
-        let sent = sent.and_then(|queued| served.held.take(&queued));
-        if waits || sent.is_some() {
-            meter.queued(now, served.queue.waiting());
-        }
-        meter.waiting(now, served.queue.waiting());
-        if served.averages
-            && let Some(average) = served.queue.average()
-        {
-            meter.averaged(now, average);
-        }
-        if let Some(packet) = sent {
-            self.begin(now, now, packet);
-        }
-    }
-
-    fn begin(&mut self, arrived: Time, start: Time, packet: P) {
-        let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
-        let end = match &mut served.trace {
-            Some((trace, cursor)) => cursor.serve(trace, start, packet.size()),
-            None => start + self.serializer.next(packet.size()),
-        };
-        served.current = Some((arrived, start, end, packet));
-    }
-
-    pub(super) fn finish_service<M: Meter<P>>(&mut self, now: Time, meter: &mut M) {
-        loop {
-            let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
-            let Some((arrived, start, end, packet)) = served.current else { return };
-            if end > now {
-                return;
-            }
-            served.current = None;
-            let held = &mut served.held;
-            let next = served.queue.dequeue(end, &mut Tell { now: end, held, meter });
-            let next = next
-                .and_then(|(arrived_at, queued)| Some((arrived_at, served.held.take(&queued)?)));
-            meter.waiting(end, served.queue.waiting());
-            meter.served(&packet, arrived, start, end);
-            self.launch(end, packet, meter);
-            if let Some((arrived_at, packet)) = next {
-                self.begin(arrived_at, end, packet);
-            }
         }
     }
 }

@@ -5,8 +5,8 @@
 //! consumes one packet of the burst, so one burst can block a sender for minutes. If durations are counted in time, the
 //! same burst is over in milliseconds. So these are two processes with separate names.
 
+use super::process::{LossEntry, LossProcess, probability};
 use crate::LinkPacket;
-use crate::loss::{LossEntry, LossProcess, probability};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, RandomKey, RandomStream, Settings, Status, Time};

@@ -1,8 +1,8 @@
 //! Losses in the two forms of Linux's netem: `loss random PERCENT CORRELATION` and `loss state`.
 
+use super::process::{LossEntry, LossProcess, probability};
 use crate::LinkPacket;
 use crate::correlated::Correlated;
-use crate::loss::{LossEntry, LossProcess, probability};
 use narrows_base::{Descriptor, RandomKey, RandomStream, Settings, Status, Time};
 
 pub(crate) const CORRELATED: LossEntry =

@@ -1,7 +1,7 @@
 //! Outages: periods in which every packet is lost, as in a handoff or behind a building.
 
+use super::process::{LossEntry, LossProcess};
 use crate::LinkPacket;
-use crate::loss::{LossEntry, LossProcess};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, RandomKey, RandomStream, Settings, Status, Time};

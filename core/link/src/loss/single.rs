@@ -1,6 +1,6 @@
 //! Loss processes without bursts: no loss, independent losses, one in every N packets, and a list of packet numbers.
 
-use super::{LossEntry, LossProcess};
+use super::process::{LossEntry, LossProcess};
 use crate::LinkPacket;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;

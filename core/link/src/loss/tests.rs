@@ -1,5 +1,6 @@
 use super::*;
 use crate::link::tests::packet;
+use narrows_base::Time;
 use narrows_base::descriptor::ParamKind;
 
 fn run(spec: &str, n: u32) -> Vec<u32> {

@@ -1,8 +1,8 @@
 //! A FIFO queue with an average of its length, as in RED (Floyd and Jacobson 1993); RED and the
 //! congestion-warning router are built on it.
 
-use super::QueuedPacket;
 use super::fifo::Fifo;
+use super::packet::QueuedPacket;
 use narrows_base::{Time, math};
 
 /// The queue, and the exponentially weighted average of its length at arrivals.

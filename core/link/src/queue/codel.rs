@@ -1,7 +1,8 @@
 //! CoDel: drops by how long packets have waited (RFC 8289).
 
+use super::discipline::{Discipline, ECN, QueueEntry, QueueObserver, limit_param};
 use super::fifo::Fifo;
-use super::{Discipline, ECN, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;

@@ -6,8 +6,9 @@
 //! decays as RED's does. Packets that are not ECN-capable pass; only a full queue drops.
 
 use super::average::Averaged;
+use super::discipline::{Discipline, LinkAhead, QueueEntry, QueueObserver};
 use super::fifo::Fifo;
-use super::{Discipline, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;

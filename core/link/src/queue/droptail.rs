@@ -1,7 +1,8 @@
 //! Drop-tail: drops arrivals beyond its limit.
 
+use super::discipline::{Discipline, QueueEntry, QueueObserver, limit_param};
 use super::fifo::Fifo;
-use super::{Discipline, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::{Descriptor, Status, Time};
 

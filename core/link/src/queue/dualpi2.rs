@@ -15,8 +15,10 @@
 //! As in the RFC's pseudocode, marks and drops are spaced evenly: each packet adds its probability to a sum, and a
 //! packet is marked when the sum reaches one. A queue's wait is that of its head.
 
+use super::discipline::{Discipline, QueueEntry, QueueObserver, limit_param};
 use super::fifo::Fifo;
-use super::{Discipline, QueueEntry, QueueObserver, QueuedPacket, has_room, limit_param};
+use super::fifo::has_room;
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;

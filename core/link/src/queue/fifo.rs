@@ -1,6 +1,6 @@
 //! A FIFO with a limit: the whole of drop-tail, and a part of other disciplines.
 
-use super::QueuedPacket;
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::Time;
 use std::collections::VecDeque;

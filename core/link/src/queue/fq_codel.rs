@@ -1,8 +1,9 @@
 //! FQ-CoDel: one CoDel queue per flow, served by deficit round robin (RFC 8290).
 
 use super::codel::{CodelLaw, CodelState, INTERVAL, TARGET};
+use super::discipline::{Discipline, ECN, QueueEntry, QueueObserver, limit_param};
 use super::fifo::Fifo;
-use super::{Discipline, ECN, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;

@@ -5,8 +5,9 @@
 //! constant rate, it is the wait of the packet that left last (RFC 8033 section 4.2 allows both). The probability is
 //! updated only when a packet arrives or leaves, since its inputs do not change in between.
 
+use super::discipline::{Discipline, ECN, LinkAhead, QueueEntry, QueueObserver};
 use super::fifo::Fifo;
-use super::{Discipline, ECN, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
+use super::packet::QueuedPacket;
 use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;

@@ -6,9 +6,10 @@
 //! the rate the weight stays, as in the paper, and thresholds derived from a target delay follow the rate.
 
 use super::average::Averaged;
+use super::discipline::{Discipline, LinkAhead, QueueEntry, QueueObserver};
 use super::fifo::Fifo;
+use super::packet::QueuedPacket;
 use super::red_descriptor::EPISODE_S;
-use super::{Discipline, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
 use crate::config::QueueLimit;
 use narrows_base::{RandomStream, Rate, Settings, Time, math};
 

@@ -1,9 +1,10 @@
 //! RED's parameters.
 
-use super::ECN;
+use super::discipline::ECN;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, SpecError, Status};
+use std::ops::RangeInclusive;
 
 /// The shortest time between two adaptations of max-p, in seconds.
 pub(super) const EPISODE_S: f64 = 0.5;
@@ -21,9 +22,12 @@ const fn number(
     name: &'static str,
     help: &'static str,
     unit: Unit,
-    (min, max, default): (f64, f64, f64),
+    range: RangeInclusive<f64>,
+    default: f64,
     origin: &'static str,
 ) -> Param {
+    let min = *range.start();
+    let max = *range.end();
     Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin }
 }
 
@@ -39,44 +43,50 @@ pub(super) const RED: Descriptor = Descriptor {
             "min",
             "average above which it drops; 0: a third of max, or from target-delay",
             Unit::Packets,
-            (0.0, 1e9, 0.0),
+            0.0..=1e9,
+            0.0,
             "Choi 2006 eq. 6.6; ns-2 thresh_",
         ),
         number(
             "max",
             "average at which the probability is max-p; 0: three times min",
             Unit::Packets,
-            (0.0, 1e9, 0.0),
+            0.0..=1e9,
+            0.0,
             "Choi 2006 eq. 6.5; ns-2 maxthresh_",
         ),
-        number("max-p", "probability at max", Unit::Fraction, (1e-6, 1.0, 0.1), "ns-2 linterm_ 10"),
+        number("max-p", "probability at max", Unit::Fraction, 1e-6..=1.0, 0.1, "ns-2 linterm_ 10"),
         number(
             "weight",
             "of the newest queue in the average; 0: time constant 1s, -1: 10 RTTs guessed from \
              the link, -2: 100ms",
             Unit::None,
-            (-2.0, 1.0, -1.0),
+            -2.0..=1.0,
+            -1.0,
             "Choi 2006 eqs. 6.2 to 6.4; ns-2 q_weight_",
         ),
         number(
             "rtt-floor",
             "smallest RTT that weight=-1 assumes; 0s is Choi 2006 eq. 6.2 as printed",
             Unit::Seconds,
-            (0.0, 100.0, 0.1),
+            0.0..=100.0,
+            0.1,
             "ns-2",
         ),
         number(
             "mean-packet",
             "packet size that turns the rate into packets, and the unit of mode=bytes",
             Unit::Bytes,
-            (1.0, 65_535.0, 500.0),
+            1.0..=65_535.0,
+            500.0,
             "ns-2 mean_pktsize_",
         ),
         number(
             "target-delay",
             "without min and max: min is half of the packets that pass in this time, at least 5 packets",
             Unit::Seconds,
-            (0.0, 100.0, 0.005),
+            0.0..=100.0,
+            0.005,
             "Choi 2006 eq. 6.6; ns-2 targetdelay_",
         ),
         choice(
@@ -115,7 +125,8 @@ pub(super) const RED: Descriptor = Descriptor {
             "mark-p",
             "beyond this probability by the average even ECN-capable packets are dropped",
             Unit::Fraction,
-            (0.0, 1.0, 0.1),
+            0.0..=1.0,
+            0.1,
             "ns-2 use_mark_p_, mark_p_",
         ),
     ],

@@ -2,7 +2,7 @@ use super::*;
 use crate::LinkPacket;
 use crate::config::LinkConfig;
 use crate::link::tests::packet;
-use narrows_base::{Duration, Packet};
+use narrows_base::{Duration, Packet, Rate, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
