@@ -102,13 +102,13 @@ pub fn execute_observed(
     // are equal, the others are not run.
     let first_runs = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
     let job = RunContext { plan, control, observer };
-    work(&job, &all[..first_runs], (0, all.len()), &mut runs)?;
+    work(&job, &all[..first_runs], 0, all.len(), &mut runs)?;
     if !plan.draws() {
         drop_repetitions(&mut runs);
     }
     let rest: Vec<_> =
         all[first_runs..].iter().copied().filter(|(v, s)| *s < runs[*v].len()).collect();
-    work(&job, &rest, (first_runs, first_runs + rest.len()), &mut runs)?;
+    work(&job, &rest, first_runs, first_runs + rest.len(), &mut runs)?;
     Ok(runs)
 }
 
@@ -152,7 +152,8 @@ struct RunContext<'a> {
 fn work(
     job: &RunContext<'_>,
     list: &[(usize, usize)],
-    (before, of): (usize, usize),
+    before: usize,
+    of: usize,
     runs: &mut Runs,
 ) -> Result<(), String> {
     let control = job.control;

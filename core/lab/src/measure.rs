@@ -3,7 +3,7 @@
 mod frames;
 mod list;
 
-pub use list::MEASURES;
+pub use list::{MEASURES, find};
 
 use crate::response::Response;
 use narrows_sim::result::Roughness;
@@ -142,11 +142,6 @@ fn limited(v: &GroupInputs<'_>, of: fn(&LimitedTimes) -> f64) -> f64 {
 
 fn completion(f: &FlowResult) -> f64 {
     f.done.map_or(f64::NAN, |done| done.since(f.start).as_secs_f64())
-}
-
-/// The measure of that name.
-pub fn find(name: &str) -> Option<&'static Measure> {
-    MEASURES.iter().find(|m| m.name == name)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::env::step::EpisodeStep;
 use narrows_base::SpecError;
+use std::ops::RangeInclusive;
 
 /// A number that a policy may see. Each is finite for any step.
 #[derive(Clone, Copy, Debug)]
@@ -22,65 +23,67 @@ pub struct Observation {
 const fn entry(
     name: &'static str,
     unit: &'static str,
-    (low, high): (f32, f32),
+    bounds: RangeInclusive<f32>,
     help: &'static str,
     read: fn(&EpisodeStep) -> f64,
 ) -> Observation {
+    let low = *bounds.start();
+    let high = *bounds.end();
     Observation { name, unit, low, high, help, read }
 }
 
 /// Bounds of observations without a natural upper bound.
-const POSITIVE: (f32, f32) = (0.0, 1e9);
+const POSITIVE: RangeInclusive<f32> = 0.0..=1e9;
 
 /// All observations. Those of ratios mean the same on every link.
 pub static OBSERVATIONS: [Observation; 17] = [
     entry(
         "rate_ratio",
         "",
-        (0.0, 1.0),
+        0.0..=1.0,
         "delivery rate over the highest of the episode so far",
         EpisodeStep::rate_ratio,
     ),
     entry(
         "rtt_ratio",
         "",
-        (0.0, 1e6),
+        0.0..=1e6,
         "mean RTT over the smallest of the connection",
         EpisodeStep::rtt_ratio,
     ),
     entry(
         "least_rtt_ratio",
         "",
-        (0.0, 1e6),
+        0.0..=1e6,
         "smallest RTT of the step over the smallest of the connection",
         EpisodeStep::least_rtt_ratio,
     ),
     entry(
         "rtt_gradient",
         "",
-        (-1e6, 1e6),
+        -1e6..=1e6,
         "change of the RTT over the step per time",
         EpisodeStep::rtt_gradient,
     ),
     entry(
         "loss",
         "",
-        (0.0, 1.0),
+        0.0..=1.0,
         "share of packets found lost among those found lost or delivered",
         EpisodeStep::loss,
     ),
-    entry("marks", "", (0.0, 1.0), "share of delivered packets with a CE mark", EpisodeStep::marks),
+    entry("marks", "", 0.0..=1.0, "share of delivered packets with a CE mark", EpisodeStep::marks),
     entry(
         "delivery_ratio",
         "",
-        (0.0, 1e6),
+        0.0..=1e6,
         "delivered packets per packet sent; 1 without sent packets",
         EpisodeStep::delivery_ratio,
     ),
     entry(
         "bdp_ratio",
         "",
-        (0.0, 1e6),
+        0.0..=1e6,
         "packets in flight over highest delivery rate × smallest RTT",
         EpisodeStep::bdp_ratio,
     ),

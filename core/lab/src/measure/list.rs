@@ -573,3 +573,8 @@ const fn roughness(
     let per_flow = Some(one);
     Measure { name, title, unit: "ratio", doc, better, competition: false, of, per_flow }
 }
+
+/// The measure of that name.
+pub fn find(name: &str) -> Option<&'static Measure> {
+    MEASURES.iter().find(|m| m.name == name)
+}

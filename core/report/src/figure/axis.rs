@@ -1,6 +1,6 @@
 //! Ranges and ticks. A logarithmic axis is a linear one over the decimal logarithm.
 
-use super::Axis;
+use super::panel::Axis;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 

@@ -4,8 +4,9 @@ use super::axis::Scale;
 use super::canvas::{Area, FONT, INK, PIXEL, SURE, colour, style, text};
 use super::clip::clip;
 use super::legend::{self, Colours, LegendKey};
-use super::{Figure, Panel, PanelKind, PanelSeries, SeriesStyle, thin};
+use super::panel::{Axis, Figure, Panel, PanelKind, PanelSeries, SeriesStyle};
 use crate::palette;
+use crate::thin::thin;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -195,7 +196,7 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
             let ends = ends.chain(panel.marks.iter().map(|m| m.2));
             // Bars start at zero, on a logarithmic axis at its left end.
             let zero = (!panel.x.log).then_some(0.0);
-            let mut y = Scale::new(&super::Axis::default(), std::iter::empty(), true);
+            let mut y = Scale::new(&Axis::default(), std::iter::empty(), true);
             y.low = panel.bars.len().max(1) as f64 - 0.4;
             y.high = -0.6;
             y.ticks = (0..panel.bars.len()).map(|i| i as f64).collect();

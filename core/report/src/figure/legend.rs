@@ -1,7 +1,7 @@
 //! Names and colours: which series has which colour, and the lines of keys above a panel.
 
 use super::canvas::{Area, FONT, INK, PIXEL, colour, text};
-use super::{Figure, Panel, PanelKind, SeriesStyle};
+use super::panel::{Figure, Panel, PanelKind, SeriesStyle};
 use crate::palette;
 use plotters::prelude::*;
 

@@ -20,20 +20,15 @@ use crate::variables::{self, ENDS};
 use narrows_lab::measure::{Better, ROUGHNESS};
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use narrows_sim::SeriesTable;
-use panel::{ChartPanel, Style, Times};
+use panel::{ChartPanel, DIGITS, LineLook, Style, TIME_DIGITS, Times, finite};
 use std::fmt::Write;
 
-/// Most points of a line.
-const POINTS: usize = 1500;
 /// Most flows and most links drawn per protocol; `series.parquet` has them all.
 const MAX_FLOWS: usize = 6;
 const MAX_OTHERS: usize = 4;
 const MAX_LINKS: usize = 4;
 /// Most panels of a recording beside the usual ones.
 const MAX_WATCHED: usize = 6;
-/// Digits of times and of values.
-const TIME_DIGITS: usize = 7;
-const DIGITS: usize = 5;
 
 /// Everything that the charts need.
 pub(super) fn json(outcome: &Outcome, shown: &[ShownMeasure]) -> String {
@@ -111,6 +106,10 @@ pub(super) fn better_words(better: Better) -> &'static str {
     }
 }
 
+fn look(colour: usize, style: Style) -> LineLook {
+    LineLook { colour, style }
+}
+
 /// Units of the traces, the same for all protocols.
 #[derive(Clone, Copy)]
 struct Units {
@@ -136,10 +135,6 @@ impl Units {
             time: unit("s", largest("rtt_s")),
         }
     }
-}
-
-fn finite(value: f64) -> f64 {
-    if value.is_finite() { value } else { 0.0 }
 }
 
 fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units: Units) {
@@ -176,14 +171,21 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         };
         let style = if i < owned { Style::Solid } else { Style::Faint };
         let [window, _, rtt, rate, _] = &mut panels;
-        window.line(&mut times, flow, "cwnd", name("cwnd"), (i, style), 1.0);
+        window.line(&mut times, flow, "cwnd", name("cwnd"), look(i, style), 1.0);
         if few && i < owned {
-            window.line(&mut times, flow, "ssthresh", name("ssthresh"), (i, Style::Dashed), 1.0);
+            window.line(
+                &mut times,
+                flow,
+                "ssthresh",
+                name("ssthresh"),
+                look(i, Style::Dashed),
+                1.0,
+            );
             window.marks(flow, "retransmissions", None, name("sent again"), "line-ns", 1);
         }
-        rtt.line(&mut times, flow, "rtt_s", name("RTT"), (i, style), units.time.1);
-        rate.line(&mut times, flow, "throughput_bps", name("flow"), (i, style), units.rate.1);
-        rate.line(&mut times, flow, "goodput_bps", name("goodput"), (i, style), units.rate.1);
+        rtt.line(&mut times, flow, "rtt_s", name("RTT"), look(i, style), units.time.1);
+        rate.line(&mut times, flow, "throughput_bps", name("flow"), look(i, style), units.rate.1);
+        rate.line(&mut times, flow, "goodput_bps", name("goodput"), look(i, style), units.rate.1);
         if outcome.is_real() {
             if few {
                 window.marks(flow, "lost", None, name("lost"), "triangle-up", 5);
@@ -198,7 +200,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
                     watched.push(ChartPanel::new(title, unit, None));
                     watched.len() - 1
                 });
-                watched[at].line(&mut times, flow, column, name(title), (i, style), scale);
+                watched[at].line(&mut times, flow, column, name(title), look(i, style), scale);
             }
         }
     }
@@ -209,27 +211,27 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         };
         let [_, queue, _, rate, _] = &mut panels;
         if i == 0 {
-            let faint = (i, Style::Faint);
+            let faint = look(i, Style::Faint);
             queue.line(&mut times, link, "queue_max", name("largest"), faint, 1.0);
             let dropped = "dropped by the queue".into();
             queue.marks(link, "drops", Some("queue_max"), dropped, "x-thin", 1);
             queue.marks(link, "losses", None, "lost on the link".into(), "triangle-up", 5);
         }
         let style = if i == 0 { Style::Solid } else { Style::Faint };
-        queue.line(&mut times, link, "queue", name("queue"), (i, style), 1.0);
+        queue.line(&mut times, link, "queue", name("queue"), look(i, style), 1.0);
         let colour = flows.len() + i;
-        let look = (colour, Style::Faint);
-        rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
+        let shown = look(colour, Style::Faint);
+        rate.line(&mut times, link, "throughput_bps", name("link"), shown, units.rate.1);
         // Of a relay's recording.
-        let faint = (colour + 1, Style::Faint);
-        let solid = (colour, Style::Solid);
+        let faint = look(colour + 1, Style::Faint);
+        let solid = look(colour, Style::Solid);
         rate.line(&mut times, link, "offered_bps", name("offered"), faint, units.rate.1);
         rate.line(&mut times, link, "delivered_bps", name("delivered"), solid, units.rate.1);
     }
 
     if let Some(group) = own_group {
         let [.., fairness] = &mut panels;
-        let solid = |i| (i, Style::Solid);
+        let solid = |i| look(i, Style::Solid);
         fairness.line(&mut times, group, "jain", "Jain's index".into(), solid(0), 1.0);
         fairness.line(
             &mut times,

@@ -1,10 +1,20 @@
 //! A panel over time: its lines, its marks, and their JSON.
 
-use super::{DIGITS, POINTS, TIME_DIGITS, finite};
 use crate::html::text::{list, number, numbers, string};
 use crate::thin::thin;
 use narrows_sim::SeriesTable;
 use std::fmt::Write;
+
+/// Most points of a line.
+const POINTS: usize = 1500;
+/// Digits of times and of values.
+pub(super) const TIME_DIGITS: usize = 7;
+pub(super) const DIGITS: usize = 5;
+
+/// 0 instead of NaN and infinity.
+pub(super) fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
 
 /// Sample times, each set once.
 #[derive(Default)]
@@ -26,10 +36,16 @@ pub(super) enum Style {
     Faint,
 }
 
+/// Colour, by its number in the palette, and style of a line.
+#[derive(Clone, Copy)]
+pub(super) struct LineLook {
+    pub colour: usize,
+    pub style: Style,
+}
+
 struct ChartLine {
     name: String,
-    colour: usize,
-    style: Style,
+    look: LineLook,
     time: usize,
     values: Vec<f64>,
 }
@@ -72,7 +88,7 @@ impl ChartPanel {
         table: &SeriesTable,
         column: &str,
         name: String,
-        (colour, style): (usize, Style),
+        look: LineLook,
         scale: f64,
     ) {
         let Some(values) = table.column(column).filter(|v| v.iter().any(|v| v.is_finite())) else {
@@ -82,7 +98,7 @@ impl ChartPanel {
         let kept = thin(values, POINTS);
         let time = times.index(kept.iter().map(|&i| table.time_s[i]).collect());
         let values = kept.iter().map(|&i| values[i] * scale).collect();
-        self.lines.push(ChartLine { name, colour, style, time, values });
+        self.lines.push(ChartLine { name, look, time, values });
     }
 
     /// Marks the samples in which the column counts events, at the height of another column or
@@ -137,11 +153,11 @@ impl ChartPanel {
         list(out, &self.lines, |out, line| {
             out.push_str("{\"name\":");
             string(out, &line.name);
-            let style = line.style as u8;
+            let style = line.look.style as u8;
             let _ = write!(
                 out,
                 ",\"colour\":{},\"style\":{style},\"x\":{},\"y\":",
-                line.colour, line.time
+                line.look.colour, line.time
             );
             numbers(out, line.values.iter().copied(), DIGITS);
             out.push('}');
