@@ -18,6 +18,9 @@
 use ring::aead::{AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf;
 
+/// An X25519 public key, which identifies an endpoint.
+pub type PublicKey = [u8; 32];
+
 /// The cipher suite of a connection, chosen by the client. Every implementation has both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suite {

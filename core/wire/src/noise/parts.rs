@@ -1,14 +1,12 @@
 //! Static keys, and `snow`'s sources of ciphers, hashes, X25519 and randomness.
 
-use super::HandshakeError;
+use super::error::HandshakeError;
+use crate::keys::PublicKey;
 use snow::Builder;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use std::fmt;
-
-/// An X25519 public key, which identifies an endpoint.
-pub type PublicKey = [u8; 32];
 
 /// An X25519 private key. A server keeps it for years; a client without an identity makes a new one
 /// for each connection.
