@@ -107,8 +107,8 @@ fn interrupting(root: &Path, connections: usize, after: i64) -> (SocketAddr, Arc
             let left = Arc::new(AtomicI64::new(if is_interrupted { after } else { i64::MAX }));
             let service = Arc::clone(&service);
             std::thread::spawn(move || {
-                while let Ok(halves) = block_on(connection.accept_bi()) {
-                    let stream = interruptible(halves, &connection, &left);
+                while let Ok((send, receive)) = block_on(connection.accept_bi()) {
+                    let stream = interruptible(send, receive, &connection, &left);
                     let service = Arc::clone(&service);
                     std::thread::spawn(move || {
                         service.answer(&[1; 32], "a test", stream, &Untuned)
@@ -121,12 +121,13 @@ fn interrupting(root: &Path, connections: usize, after: i64) -> (SocketAddr, Arc
 }
 
 fn interruptible(
-    halves: (SendStream, ReceiveStream),
+    send: SendStream,
+    receive: ReceiveStream,
     connection: &Connection,
     left: &Arc<AtomicI64>,
 ) -> FileStream {
     let until = Until::GivenUp(RequestSlot::unlimited().view());
-    let FileStream { input, output } = crate::rrtp::stream(halves, until, None, [0; 32]);
+    let FileStream { input, output } = crate::rrtp::stream(send, receive, until, None, [0; 32]);
     let left = Arc::clone(left);
     let connection = connection.clone();
     let input =

@@ -174,7 +174,8 @@ impl Hashing {
         file: &mut File,
         max: u64,
         what: &str,
-        asker: (&RequestSource, &SlotView),
+        source: &RequestSource,
+        slot: &SlotView,
         tick: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<(u64, Hasher), Error> {
         let about = file.metadata().map_err(|e| Error::file(what, &e))?;
@@ -183,7 +184,6 @@ impl Hashing {
         let (mut at, mut hasher) = known.unwrap_or_default();
         file.seek(SeekFrom::Start(at)).map_err(|e| Error::file(what, &e))?;
         let slice = SLICE.max((about.len() / MAX_STATES_OF_FILE).next_multiple_of(1 << 20));
-        let (source, slot) = asker;
         let mut buffer = Vec::new();
         while at < max {
             // A single chunk is hashed without a turn.

@@ -21,8 +21,8 @@ fn source(key: u8) -> RequestSource {
 fn hashed(h: &Hashing, dir: &Dir, name: &str, max: u64) -> (u64, blake3::Hash, u64) {
     let slot = RequestSlot::unlimited();
     let mut file = open_regular(dir, Path::new(name), name).unwrap();
-    let asker = (&source(1), &slot.view());
-    let (bytes, hasher) = h.beginning(&mut file, max, name, asker, &mut || Ok(())).unwrap();
+    let hash = h.beginning(&mut file, max, name, &source(1), &slot.view(), &mut || Ok(()));
+    let (bytes, hasher) = hash.unwrap();
     // The file's position is behind the prefix.
     let mut next = [0];
     let n = std::io::Read::read(&mut file, &mut next).unwrap();
@@ -116,8 +116,7 @@ fn two_hash_at_the_same_time_and_no_more() {
                 let mut file = open_regular(&dir, Path::new(&name), &name).unwrap();
                 let slot = RequestSlot::unlimited();
                 let mut inside = false;
-                let asker = (&source(n), &slot.view());
-                h.beginning(&mut file, u64::MAX, &name, asker, &mut || {
+                h.beginning(&mut file, u64::MAX, &name, &source(n), &slot.view(), &mut || {
                     // The tick is also called while the hash waits: then no bytes were moved yet.
                     if slot.view().bytes() > 0 && !inside {
                         inside = true;

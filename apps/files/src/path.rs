@@ -188,6 +188,11 @@ pub fn is_upload(name: &str) -> bool {
     is_part(name) && name.get(..name.len() - PART.len()).is_some_and(|n| n.ends_with(UPLOAD))
 }
 
+/// A path in the form of a request.
+pub(crate) fn named(path: &CleanPath) -> String {
+    format!("/{}", narrows_peers::error::shown(&path.to_string()))
+}
+
 #[cfg(test)]
 #[path = "path_tests.rs"]
 mod tests;

@@ -121,7 +121,8 @@ fn static_key(identity: &Identity) -> Result<StaticKey, Error> {
 }
 
 pub(crate) fn stream(
-    (send, receive): (SendStream, ReceiveStream),
+    send: SendStream,
+    receive: ReceiveStream,
     until: Until,
     silence: Option<Silence>,
     own_key: PublicKey,

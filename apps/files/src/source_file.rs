@@ -4,14 +4,16 @@
 //! are read before their size is announced, and the length of larger ones that say 0 is counted.
 
 use crate::mode::Mode;
-use crate::partial_file::{open_regular, read_some};
-use crate::service::UNASKED;
+use crate::partial_file::{CHUNK, open_regular, read_some};
 use cap_std::fs::{Dir, File};
 use cap_std::time::SystemTime;
 use narrows_peers::error::{Error, ErrorKind};
 use std::cmp::Ordering;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+
+/// Up to this size an upload may be sent without a query ([`crate::client`]), and is compared with an existing file.
+pub(crate) const UNASKED: u64 = 2 * CHUNK as u64;
 
 /// Maximum length of a file whose stated size is zero.
 const MAX_COUNTED: u64 = 64 << 20;

@@ -16,15 +16,12 @@ use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_wire::noise::PublicKey;
-use socket::TcpSocket;
+use socket::{OPENING, TcpSocket};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
-
-/// Time limit of connecting, and of the handshake.
-pub const OPENING: Duration = Duration::from_secs(30);
 
 /// Checks a server's key.
 pub type Accept = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;

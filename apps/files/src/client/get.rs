@@ -1,11 +1,13 @@
 //! `get` of one file.
 
-use super::{Input, Summary, ask, last_word, newest, resumable};
+use super::request::{ask, last_word, newest, resumable};
+use super::stall::Input;
+use super::summary::Summary;
 use crate::frames::FileFrameReader;
 use crate::message::{FileFrame, FileRequest};
 use crate::partial_file::{ExistingFile, TargetFile, hash_front};
 use crate::path::CleanPath;
-use crate::service::UNASKED;
+use crate::source_file::UNASKED;
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;

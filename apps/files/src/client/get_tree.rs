@@ -3,8 +3,9 @@
 use super::get::{Got, WantedFile, get_with, place};
 use super::list::{ListingBudget, MAX_WALK_BYTES, read_listing};
 use super::pipeline::Pipeline;
+use super::request::newest;
+use super::summary::Summary;
 use super::tree::{TreeWork, Walk, WalkedFile, WalkedFolder, below, display, left_out};
-use super::{Summary, newest};
 use crate::frames::FileFrameReader;
 use crate::message::{EntryKind, FileFrame, FileRequest};
 use crate::mode::{Mode, make_folder};

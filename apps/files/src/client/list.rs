@@ -1,6 +1,7 @@
 //! `ls`.
 
-use super::{Input, ask, last_word};
+use super::request::{ask, last_word};
+use super::stall::Input;
 use crate::frames::FileFrameReader;
 use crate::message::{DirectoryEntry, EntryKind, FileFrame, FileRequest};
 use crate::mode::Mode;

@@ -1,8 +1,7 @@
 //! Several requests on one stream, sent ahead of their answers, so that many small files take hardly longer than one
 //! large file.
 
-use super::Input;
-use super::stall::{self, Stall};
+use super::stall::{self, Input, Stall};
 use crate::frames::FileFrameReader;
 use crate::message::FileRequest;
 use crate::stream::{Output, Session};
@@ -82,7 +81,7 @@ impl<'s, T> Pipeline<'s, T> {
     /// Ends the stream; returns the requests that have no answer yet.
     pub fn close(&mut self) -> Vec<T> {
         if let Some((_, mut output, _)) = self.stream.take() {
-            super::last_word(output.as_mut());
+            super::request::last_word(output.as_mut());
         }
         self.sent.drain(..).map(|sent| sent.what).collect()
     }

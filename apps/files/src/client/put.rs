@@ -1,6 +1,8 @@
 //! `put` of one file.
 
-use super::{Input, Summary, ask, last_word, newest};
+use super::request::{ask, last_word, newest};
+use super::stall::Input;
+use super::summary::Summary;
 use crate::frames::{self, FileFrameReader, WaitSender};
 use crate::message::{FileFrame, FileRequest, HeldPrefix};
 use crate::partial_file::{CHUNK, hash_front, read_some};

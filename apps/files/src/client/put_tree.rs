@@ -4,15 +4,16 @@
 use super::list::{ListingBudget, MAX_COMPARED_BYTES, MAX_WALK_BYTES, read_entries};
 use super::pipeline::Pipeline;
 use super::put::put_file;
+use super::request::newest;
+use super::summary::Summary;
 use super::tree::{TreeWork, Walk, WalkedFile, below, display, left_out};
 use super::upload_tree::{LocalFolder, LocalPath, UploadTree};
-use super::{Summary, newest};
 use crate::frames;
 use crate::message::{EntryKind, FileFrame, FileRequest, HeldPrefix};
 use crate::partial_file::{CHUNK, hash_front};
 use crate::path::CleanPath;
-use crate::service::UNASKED;
 use crate::source_file::SourceFile;
+use crate::source_file::UNASKED;
 use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use narrows_peers::error::{Error, ErrorKind};

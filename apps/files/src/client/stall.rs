@@ -2,7 +2,6 @@
 //! Nevertheless a request is abandoned if it moves less than [`MIN_PROGRESS`] while its two ends wait for each other
 //! for [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
 
-use super::Input;
 use crate::follower::Follower;
 use crate::frames::FileFrameReader;
 use crate::message::FileRequest;
@@ -11,6 +10,8 @@ use narrows_peers::error::{Error, ErrorKind};
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+pub(super) type Input = Box<dyn Read + Send>;
 
 /// Assumed rate of the server's disk: the limit is longer where the server has to hash a held prefix first.
 const HASHED_BYTES_PER_S: u64 = 10_000_000;

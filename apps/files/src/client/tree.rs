@@ -1,6 +1,6 @@
 //! The common part of getting and putting whole folders: the list of files, and the assignment of files to threads.
 
-use super::Summary;
+use super::summary::Summary;
 use crate::mode::Mode;
 use crate::path::CleanPath;
 use crate::transfer_control::TransferControl;

@@ -261,7 +261,7 @@ async fn requested(
             Err(e) => return refuse(&service, &caller, send, e),
         };
         let view = slot.view();
-        let stream = stream((send, receive), Until::GivenUp(view.clone()), None, own_key);
+        let stream = stream(send, receive, Until::GivenUp(view.clone()), None, own_key);
         let from = caller.shown();
         let asked = Caller { key: caller.key, from, source, slot: view, is_early };
         let link = Remote { connection: caller.connection, label };

@@ -360,11 +360,11 @@ impl Drop for Current {
 
 impl RrtpSession {
     /// Wraps the halves of a stream for the session's user.
-    fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> FileStream {
+    fn watched(&self, current: &Current, send: SendStream, receive: ReceiveStream) -> FileStream {
         let until = Until::Stopped(self.how.stop);
         let silence = Silence::new(self.how.silence);
         let own_key = *self.identity.public();
-        current.signals.observe(stream(halves, until, Some(silence), own_key))
+        current.signals.observe(stream(send, receive, until, Some(silence), own_key))
     }
 }
 
@@ -374,9 +374,9 @@ impl Session for RrtpSession {
         let own_key = *self.identity.public();
         let until = Until::Stopped(self.how.stop);
         let silence = Silence::new(self.how.silence);
-        let halves = wait(&until, Some(&silence), current.connection.open_bi())?
+        let (send, receive) = wait(&until, Some(&silence), current.connection.open_bi())?
             .map_err(|e| transport_error(e, &own_key))?;
-        Ok(self.watched(&current, halves))
+        Ok(self.watched(&current, send, receive))
     }
     fn ask(&self, request: &[u8]) -> Result<FileStream, Error> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -384,8 +384,8 @@ impl Session for RrtpSession {
             let made = Arc::new(self.first_connection(Some(request))?);
             *current = Some(Arc::clone(&made));
             self.first.set(true);
-            if let Some(halves) = made.connection.early_stream() {
-                return Ok(self.watched(&made, halves));
+            if let Some((send, receive)) = made.connection.early_stream() {
+                return Ok(self.watched(&made, send, receive));
             }
         }
         drop(current);

@@ -1,10 +1,10 @@
 //! Answers GET.
 
-use super::{Caller, Service, named};
+use super::state::{Caller, Service};
 use crate::frames::{self, WaitSender};
 use crate::message::{FileFrame, HeldPrefix};
 use crate::partial_file::{CHUNK, hash_front, read_some};
-use crate::path::CleanPath;
+use crate::path::{CleanPath, named};
 use crate::source_file::SourceFile;
 use crate::stream::Output;
 use blake3::Hasher;
@@ -74,9 +74,12 @@ fn begin(
     if let Some(held) = held.filter(|h| h.bytes > 0 && h.bytes <= size) {
         let mut waiting = WaitSender::new();
         let mut tick = || waiting.tell(&mut *output);
-        let asker = (&caller.source, &caller.slot);
         let (bytes, hasher) = match file.cacheable() {
-            Some(file) => service.hashing.beginning(file, held.bytes, what, asker, &mut tick)?,
+            Some(file) => {
+                let source = &caller.source;
+                let slot = &caller.slot;
+                service.hashing.beginning(file, held.bytes, what, source, slot, &mut tick)?
+            }
             None => hash_front(file, held.bytes, what, &mut |_| tick())?,
         };
         if bytes == held.bytes && hasher.finalize() == blake3::Hash::from_bytes(held.hash) {

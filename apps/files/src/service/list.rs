@@ -1,11 +1,11 @@
 //! Answers LIST.
 
-use super::{Caller, Service, named};
+use super::state::{Caller, Service};
 use crate::entry;
 use crate::frames::{self, WaitSender};
 use crate::message::{DirectoryEntry, EntryKind, FileFrame, MAX_FRAME};
 use crate::mode::Mode;
-use crate::path::CleanPath;
+use crate::path::{CleanPath, named};
 use crate::stream::Output;
 use cap_std::fs::Metadata;
 use narrows_peers::error::{Error, ErrorKind};

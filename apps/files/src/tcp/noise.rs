@@ -11,8 +11,7 @@
 //! messages a direction changes its key by Noise's own Rekey (1 GiB: far below the ciphers' limits).
 
 use crate::stream::{FileStream, Output};
-use crate::tcp::OPENING;
-use crate::tcp::socket::TcpSocket;
+use crate::tcp::socket::{OPENING, TcpSocket};
 use crate::wire::{Fields, put_text};
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;

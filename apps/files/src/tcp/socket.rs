@@ -9,6 +9,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+/// Time limit of connecting, and of the handshake.
+pub const OPENING: Duration = Duration::from_secs(30);
 /// Interval at which a blocking call checks its deadlines.
 const LOOK: Duration = Duration::from_millis(250);
 
