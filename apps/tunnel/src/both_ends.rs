@@ -59,69 +59,64 @@ impl Near {
     }
 }
 
+/// A far side: its keys, permissions and address.
+pub(crate) struct FarSetup<'a> {
+    pub at: SocketAddr,
+    pub server: Identity,
+    pub client: Identity,
+    pub allow: &'a [&'a str],
+    /// Networks whose packets it carries.
+    pub tun: &'a [&'a str],
+    pub limits: ClientLimits,
+    pub lookup: Lookup,
+    pub learned: Option<Arc<LearnedPaths>>,
+}
+
+impl<'a> FarSetup<'a> {
+    pub(crate) fn new(allow: &'a [&'a str]) -> FarSetup<'a> {
+        FarSetup {
+            at: "127.0.0.1:0".parse().unwrap(),
+            server: Identity::generate().unwrap(),
+            client: Identity::generate().unwrap(),
+            allow,
+            tun: &[],
+            limits: ClientLimits::default(),
+            lookup: dial::system(),
+            learned: None,
+        }
+    }
+
+    pub(crate) fn start(self) -> Far {
+        let FarSetup { at, server, client, allow, tun, limits, lookup, learned } = self;
+        let log = Lines::default();
+        let lines = log.clone();
+        let options = ServerOptions {
+            identity: server.clone(),
+            permissions: permissions(&[&client], allow, limits),
+            tun: tun.iter().map(|network| network.parse().unwrap()).collect(),
+            config: config(),
+            permit: Permit::Listed,
+            learned,
+            tap: None,
+            lookup,
+            log: Arc::new(move |event| lines.lock().unwrap().extend(event.line.clone())),
+        };
+        let bound = Arc::new(TunnelServer::bind(at, options).unwrap());
+        let at = bound.address();
+        let endpoint = bound.endpoint().clone();
+        let running = bound.clone();
+        tokio::spawn(async move { running.run().await });
+        Far { at, server, client, log, endpoint, bound: Arc::downgrade(&bound) }
+    }
+}
+
 pub(crate) fn far_with(allow: &[&str], limits: ClientLimits, lookup: Lookup) -> Far {
-    let server = Identity::generate().unwrap();
-    let client = Identity::generate().unwrap();
-    let at = "127.0.0.1:0".parse().unwrap();
-    far_at(at, server, client, allow, limits, lookup)
-}
-
-pub(crate) fn far_at(
-    at: SocketAddr,
-    server: Identity,
-    client: Identity,
-    allow: &[&str],
-    limits: ClientLimits,
-    lookup: Lookup,
-) -> Far {
-    far_learning(at, (server, client), allow, limits, lookup, None)
-}
-
-pub(crate) fn far_learning(
-    at: SocketAddr,
-    keys: (Identity, Identity),
-    allow: &[&str],
-    limits: ClientLimits,
-    lookup: Lookup,
-    learned: Option<Arc<LearnedPaths>>,
-) -> Far {
-    far_made(at, keys, (allow, &[]), limits, lookup, learned)
+    FarSetup { limits, lookup, ..FarSetup::new(allow) }.start()
 }
 
 /// A far side that also carries packets of these networks.
 pub(crate) fn far_of_packets(allow: &[&str], tun: &[&str]) -> Far {
-    let at = "127.0.0.1:0".parse().unwrap();
-    let keys = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    far_made(at, keys, (allow, tun), ClientLimits::default(), dial::system(), None)
-}
-
-fn far_made(
-    at: SocketAddr,
-    (server, client): (Identity, Identity),
-    (allow, tun): (&[&str], &[&str]),
-    limits: ClientLimits,
-    lookup: Lookup,
-    learned: Option<Arc<LearnedPaths>>,
-) -> Far {
-    let log = Lines::default();
-    let lines = log.clone();
-    let options = ServerOptions {
-        identity: server.clone(),
-        permissions: permissions(&[&client], allow, limits),
-        tun: tun.iter().map(|network| network.parse().unwrap()).collect(),
-        config: config(),
-        permit: Permit::Listed,
-        learned,
-        tap: None,
-        lookup,
-        log: Arc::new(move |event| lines.lock().unwrap().extend(event.line.clone())),
-    };
-    let bound = Arc::new(TunnelServer::bind(at, options).unwrap());
-    let at = bound.address();
-    let endpoint = bound.endpoint().clone();
-    let running = bound.clone();
-    tokio::spawn(async move { running.run().await });
-    Far { at, server, client, log, endpoint, bound: Arc::downgrade(&bound) }
+    FarSetup { tun, ..FarSetup::new(allow) }.start()
 }
 
 pub(crate) fn permissions(

@@ -99,7 +99,8 @@ pub(crate) const CARRIER_LOST: u64 = 258;
 
 impl FarConnection {
     fn new(
-        (connection, endpoint): (Connection, Endpoint),
+        connection: Connection,
+        endpoint: Endpoint,
         carrier: Option<Carrier>,
         server: IpAddr,
     ) -> FarConnection {
@@ -331,7 +332,7 @@ impl Tunnel {
         let dialled = self.dial.connect(addresses, config).await?;
         let DialledPeer { connection, endpoint, address, others } = dialled;
         self.tell(&format!("connected to {address}{others}"));
-        Ok(FarConnection::new((connection, endpoint), None, address.ip()))
+        Ok(FarConnection::new(connection, endpoint, None, address.ip()))
     }
 
     /// `None` if it fails: the reason is that of the attempt over UDP.
@@ -352,7 +353,7 @@ impl Tunnel {
         let dialled = self.dial.connect_any(&endpoint, &[beside], config).await.ok()?;
         self.dial.prefer(address);
         self.tell(&format!("connected to {address} over TCP, since UDP is not answered{others}"));
-        Some(FarConnection::new((dialled.value, endpoint), Some(carrier), address.ip()))
+        Some(FarConnection::new(dialled.value, endpoint, Some(carrier), address.ip()))
     }
 
     /// Waits for a connection.

@@ -35,7 +35,8 @@ pub async fn resolve(
     targets: &Targets,
     lookup: &Lookup,
     lookups: &Arc<Semaphore>,
-    (host, port): (&str, u16),
+    host: &str,
+    port: u16,
 ) -> Result<Vec<SocketAddr>, Refusal> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return judged(targets, None, vec![address], port);

@@ -130,9 +130,9 @@ async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &TunnelRequest, pla
     };
     match opened {
         // Keep the link until the stream is over.
-        Ok((_link, stream)) => {
+        Ok((_link, (send, receive))) => {
             let cap = RateCap::new(None);
-            pipe::run_until(tcp, stream, &cap, &place.activity, place.given_up()).await;
+            pipe::run_until(tcp, send, receive, &cap, &place.activity, place.given_up()).await;
         }
         Err(why) => tunnel.tell_refused(&request.shown(), why),
     }

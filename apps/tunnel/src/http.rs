@@ -160,7 +160,7 @@ async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, opening: Opening) {
         Next::Join(_link, (mut send, receive)) => {
             pipe::prepare(&tcp);
             if send.send_all(&bytes).await.is_ok() {
-                pipe::run(tcp, (send, receive)).await;
+                pipe::run(tcp, send, receive).await;
             }
         }
     }

@@ -2,8 +2,6 @@
 
 use crate::both_ends::*;
 use crate::client::Tunnel;
-use crate::dial;
-use crate::limits::ClientLimits;
 use crate::test_path::TestPath;
 use narrows_base::Duration;
 use std::net::SocketAddr;
@@ -166,7 +164,7 @@ async fn a_server_that_vanished_is_found_again() {
     while std::net::UdpSocket::bind(at).is_err() || std::net::TcpListener::bind(at).is_err() {
         tokio::task::yield_now().await;
     }
-    let _again = far_at(at, server, client, &allow, ClientLimits::default(), dial::system());
+    let _again = FarSetup { at, server, client, ..FarSetup::new(&allow) }.start();
     path.cut(false);
     // The near side has not detected the loss yet. New connections and their first bytes wait for the next connection.
     opened(port).await;

@@ -13,6 +13,7 @@ use crate::request::{HEAD, Refusal, RequestKind, TunnelRequest};
 use crate::reverse::far;
 use crate::shared::TunnelShared;
 use crate::tun;
+use crate::tun::far::ClientFlow;
 use narrows_base::text::shown;
 use narrows_congestion::{HintSource, PathHints};
 use narrows_net::{Connection, ReceiveStream, SendStream};
@@ -135,8 +136,9 @@ async fn resolve(
     request: &TunnelRequest,
 ) -> Result<Vec<SocketAddr>, Refusal> {
     let permissions = peer.shared.permissions();
-    let host = (&*request.host, request.port);
-    dial::resolve(&permissions.targets, &peer.shared.lookup, &peer.client.lookups, host).await
+    let targets = &permissions.targets;
+    let lookups = &peer.client.lookups;
+    dial::resolve(targets, &peer.shared.lookup, lookups, &request.host, request.port).await
 }
 
 /// Waits until changed permissions forbid this open target.
@@ -185,7 +187,7 @@ async fn tcp(
             peer.log(true, &format!("{what}: {FORBIDDEN}"));
         };
         let activity = HolderActivity::default();
-        pipe::run_until(tcp, (send, receive), &peer.client.cap, &activity, forbidden).await;
+        pipe::run_until(tcp, send, receive, &peer.client.cap, &activity, forbidden).await;
     }
 }
 
@@ -258,8 +260,9 @@ async fn packets(peer: &Arc<ConnectedClient>, mut send: SendStream, mut receive:
         }
     };
     let warn = Box::new(move |line: &str| warned.log(true, line));
-    let to = (&peer.connection, &peer.flows, stream);
-    let carried = tun.carry(given, to, &peer.client, warn, over);
+    let connection = &peer.connection;
+    let flow = ClientFlow { connection, flows: &peer.flows, stream };
+    let carried = tun.carry(given, flow, &peer.client, warn, over);
     let (dropped, is_replaced) = carried.await;
     if let Some(dropped) = dropped {
         peer.log(true, &dropped);

@@ -101,15 +101,16 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, Pipe
 }
 
 /// Copies bytes until both directions have ended.
-pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> PipeEnd {
+pub async fn run(tcp: TcpStream, send: SendStream, receive: ReceiveStream) -> PipeEnd {
     let activity = HolderActivity::default();
-    run_until(tcp, stream, &RateCap::new(None), &activity, std::future::pending()).await
+    run_until(tcp, send, receive, &RateCap::new(None), &activity, std::future::pending()).await
 }
 
 /// As [`run`]; `cap` bounds the rate, and when `forbidden` is ready, both are reset. Records the TCP peer's activity.
 pub(crate) async fn run_until(
     mut tcp: TcpStream,
-    (mut send, mut receive): (SendStream, ReceiveStream),
+    mut send: SendStream,
+    mut receive: ReceiveStream,
     cap: &RateCap,
     activity: &HolderActivity,
     forbidden: impl Future<Output = ()>,

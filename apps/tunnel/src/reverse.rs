@@ -150,14 +150,14 @@ async fn over((_send, mut receive): Stream) {
 /// Connects one of the far side's connections to its target.
 async fn carry(_link: Arc<FarConnection>, (mut send, mut receive): Stream, targets: Targets) {
     let opened = match timeout(PATIENCE, target(&mut receive, &targets)).await {
-        Ok(Some(to)) => connected(to).await,
+        Ok(Some((host, port))) => connected(host, *port).await,
         _ => Err(Refusal::BadRequest),
     };
     match opened {
         Ok(tcp) => {
             pipe::prepare(&tcp);
             if send.send_all(&[0]).await.is_ok() {
-                pipe::run(tcp, (send, receive)).await;
+                pipe::run(tcp, send, receive).await;
             }
         }
         // The far side resets its connection, and logs the reason.
@@ -177,8 +177,8 @@ async fn target<'t>(
     targets.get(&u32::from_be_bytes(head))
 }
 
-async fn connected((host, port): &(String, u16)) -> Result<TcpStream, Refusal> {
-    let found = timeout(PATIENCE, lookup(host, *port)).await;
+async fn connected(host: &str, port: u16) -> Result<TcpStream, Refusal> {
+    let found = timeout(PATIENCE, lookup(host, port)).await;
     let found = found.map_err(|_| Refusal::TimedOut)?.map_err(|_| Refusal::NoSuchName)?;
     dial::tcp(&ordered(found, None), || Some(())).await
 }

@@ -312,7 +312,7 @@ async fn serve(
             pipe::prepare(&tcp);
             // Bytes that came after the request.
             if send.send_all(&more).await.is_ok() {
-                pipe::run(tcp, (send, receive)).await;
+                pipe::run(tcp, send, receive).await;
             }
             Ok(())
         }

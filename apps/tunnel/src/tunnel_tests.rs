@@ -157,7 +157,7 @@ async fn a_server_that_starts_again_is_found_again() {
         tokio::task::yield_now().await;
     }
     let allow = [&*target.to_string()];
-    let again = far_at(at, server, client, &allow, ClientLimits::default(), dial::system());
+    let again = FarSetup { at, server, client, ..FarSetup::new(&allow) }.start();
     let mut tcp = TcpStream::connect(port).await.unwrap();
     tcp.write_all(b"5678").await.unwrap();
     let mut got = [0; 4];
@@ -533,17 +533,11 @@ async fn both_ends_learn_their_transport() {
     let folder = std::env::temp_dir().join(format!("narrows-tunnel-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| Arc::new(LearnedPaths::at(folder.join(name)));
-    let keys = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let paths = file("paths.toml");
     let clients = file("clients.toml");
-    let far = far_learning(
-        "127.0.0.1:0".parse().unwrap(),
-        keys,
-        &[&target.to_string()],
-        ClientLimits::default(),
-        dial::system(),
-        Some(clients.clone()),
-    );
+    let allow = target.to_string();
+    let learned = Some(clients.clone());
+    let far = FarSetup { learned, ..FarSetup::new(&[&allow]) }.start();
     let learned = Some((paths.clone(), "to here".to_string()));
     let (tunnel, _) = far.near_as(Near { learned, ..Near::at(far.at) });
     let (link, (mut send, mut receive)) =

@@ -164,7 +164,6 @@ impl AcceptedConnection {
                 if place.displaced == 0 {
                     peer.log_stranger(false, what, None);
                 }
-                let stream = (send, receive);
                 let forbidden = async {
                     tokio::select! {
                         () = forbidden(&mut changes, self.at, &peer.key) => {}
@@ -172,7 +171,7 @@ impl AcceptedConnection {
                     }
                 };
                 let cap = &peer.client.cap;
-                pipe::run_until(self.tcp, stream, cap, &place.activity, forbidden).await;
+                pipe::run_until(self.tcp, send, receive, cap, &place.activity, forbidden).await;
             }
             Ok(Some((.., Some(why)))) => {
                 peer.log_stranger(true, &format!("{what}: the client's target: {why}"), None);

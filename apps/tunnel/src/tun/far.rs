@@ -28,6 +28,13 @@ const CACHE_LIFETIME: Duration = Duration::from_secs(10);
 /// Maximum number of cached destinations.
 const MAX_CACHED: usize = 1024;
 
+/// The flow of a client's packets: its connection, that connection's flows, and the stream that requested it.
+pub(crate) struct ClientFlow<'a> {
+    pub connection: &'a Connection,
+    pub flows: &'a Arc<UdpFlows<FlowTarget>>,
+    pub stream: u64,
+}
+
 /// Results by destination and port: whether it is permitted.
 type CachedResults = HashMap<(IpAddr, u16), bool>;
 
@@ -178,10 +185,10 @@ impl FarTun {
 
     /// Carries a client's packets on the flow of this stream, until another connection takes over or `over` ends.
     /// Returns the counts of dropped packets, and whether another connection has taken over.
-    pub async fn carry(
+    pub(crate) async fn carry(
         &self,
         given: TunnelAddresses,
-        (connection, flows, stream): (&Connection, &Arc<UdpFlows<FlowTarget>>, u64),
+        flow: ClientFlow<'_>,
         client: &Arc<ClientUsage>,
         tell: Box<dyn Fn(&str) + Send + Sync>,
         over: impl Future<Output = ()>,
@@ -200,6 +207,7 @@ impl FarTun {
         let incoming = Arc::new(IncomingMessages::new(self.device.clone(), Box::new(filter), tell));
         let sink = incoming.clone();
         let goal = FlowTarget::Packets(Box::new(move |message| sink.take(message)));
+        let ClientFlow { connection, flows, stream } = flow;
         let Some(flow) = UdpFlows::add(flows, stream, goal) else { return (None, false) };
         let Some(outgoing) = OutgoingPackets::new(connection.clone(), flow, Some(client.clone()))
         else {
