@@ -19,10 +19,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const MAX_BYTES: u64 = 10_000_000;
 const KEPT: u32 = 5;
 /// Limits of lines, as a burst and a rate per second: for each source, and in total.
-const OF_SOURCE: (f64, f64) = (20.0, 2.0);
-const OF_ALL: (f64, f64) = (200.0, 20.0);
+const OF_SOURCE: LineRate = LineRate { burst: 20.0, per_second: 2.0 };
+const OF_ALL: LineRate = LineRate { burst: 200.0, per_second: 20.0 };
 /// Limits for servers that accept only listed clients.
-const OF_KNOWN: (f64, f64) = (2000.0, 100.0);
+const OF_KNOWN: LineRate = LineRate { burst: 2000.0, per_second: 100.0 };
 /// Maximum number of sources with counters of their own.
 const MAX_SOURCES: usize = 1000;
 
@@ -86,6 +86,13 @@ enum To {
     },
 }
 
+/// Limits of a [`Bucket`], in lines.
+#[derive(Clone, Copy)]
+struct LineRate {
+    burst: f64,
+    per_second: f64,
+}
+
 /// A token bucket of lines.
 struct Bucket {
     left: f64,
@@ -93,9 +100,9 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn take(&mut self, now: Instant, (max, rate): (f64, f64)) -> bool {
+    fn take(&mut self, now: Instant, rate: LineRate) -> bool {
         let gone = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + gone * rate).min(max);
+        self.left = (self.left + gone * rate.per_second).min(rate.burst);
         self.at = now;
         let may = self.left >= 1.0;
         self.left -= f64::from(u8::from(may));
@@ -110,8 +117,8 @@ struct LogState {
     format: LogFormat,
     all: Bucket,
     sources: BTreeMap<String, Bucket>,
-    of_source: (f64, f64),
-    of_all: (f64, f64),
+    of_source: LineRate,
+    of_all: LineRate,
     left_out: u64,
 }
 
@@ -135,7 +142,7 @@ impl Log {
         Log::with(options, OF_KNOWN, OF_KNOWN)
     }
 
-    fn with(options: &LogArgs, of_source: (f64, f64), of_all: (f64, f64)) -> Result<Log, Failure> {
+    fn with(options: &LogArgs, of_source: LineRate, of_all: LineRate) -> Result<Log, Failure> {
         let to = match options.log.as_deref() {
             Some(path) => {
                 let file = open(path).map_err(|e| {
@@ -148,7 +155,7 @@ impl Log {
             None if is_journal() => To::Journal,
             None => To::Stderr,
         };
-        let all = Bucket { left: of_all.0, at: Instant::now() };
+        let all = Bucket { left: of_all.burst, at: Instant::now() };
         let sources = BTreeMap::new();
         let log = Log(Mutex::new(LogState {
             to,
@@ -238,11 +245,11 @@ impl LogState {
             // A source with a full bucket needs no entry.
             self.sources.retain(|_, b| {
                 let gone = now.saturating_duration_since(b.at).as_secs_f64();
-                b.left + gone * of_source.1 < of_source.0
+                b.left + gone * of_source.per_second < of_source.burst
             });
         }
         if self.sources.len() < MAX_SOURCES || self.sources.contains_key(source) {
-            let full = || Bucket { left: of_source.0, at: now };
+            let full = || Bucket { left: of_source.burst, at: now };
             let of = self.sources.entry(source.to_string()).or_insert_with(full);
             if !of.take(now, of_source) {
                 return false;

@@ -124,7 +124,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         };
         note(&format!(
             "relaying {shown} to {to}: {}",
-            directions([&there, &back], ("--link-back", a.link_back.is_some()))
+            directions([&there, &back], "--link-back", a.link_back.is_some())
         ));
         if all.len() > 1 && tcp.is_none() {
             note(&format!(
@@ -207,7 +207,7 @@ pub fn describe(direction: &LinkDirection) -> String {
 
 /// Both directions in a line. If only the forward path loses packets because the flag of the return path is not given,
 /// the line names the flag.
-pub fn directions([there, back]: [&LinkDirection; 2], (flag, is_given): (&str, bool)) -> String {
+pub fn directions([there, back]: [&LinkDirection; 2], flag: &str, is_given: bool) -> String {
     let is_one_way = !is_given && !there.loss.is_empty() && back.loss.is_empty();
     let hint = if is_one_way { format!(" (without loss; {flag} sets it)") } else { String::new() };
     format!("there: {}; back: {}{hint}", describe(there), describe(back))
@@ -325,7 +325,7 @@ mod tests {
     fn a_link_that_loses_one_way_names_the_other_flag() {
         let line = |there: &str, back: Option<&str>| {
             let (a, b) = links(["--link", "--back"], there, back).unwrap();
-            directions([&a, &b], ("--back", back.is_some()))
+            directions([&a, &b], "--back", back.is_some())
         };
         let hint = "(without loss; --back sets it)";
         assert!(line("10Mbit/s,20ms,loss=2%", None).ends_with(hint));

@@ -1,17 +1,18 @@
 //! `narrows speed`: memory to memory over real sockets.
 
+mod args;
 mod on_page;
 
-use self::on_page::{SpeedPage, changing};
+pub use args::SpeedArgs;
+
+use self::args::SEED;
+use self::on_page::SpeedPage;
 use crate::failure::Failure;
-use crate::live::{LiveArgs, ShownConnections};
-use crate::record::RecordArgs;
+use crate::live::ShownConnections;
 use crate::relay;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, note, print};
-use crate::transport::{Hints, TransportArgs, address, addresses, bytes, host_addresses};
-use clap::Args;
+use crate::transport::{address, addresses, host_addresses};
 use narrows_congestion::PathHints;
-use narrows_lab::options::values::time;
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::{self, Tap};
@@ -27,52 +28,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-#[derive(Args)]
-pub struct SpeedArgs {
-    /// Host of a `narrows speed --serve`; without it both ends are in this process
-    #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "link"])]
-    pub server: Option<String>,
-    /// Run as a server, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["duration", "connections", "down", "link"])]
-    pub serve: bool,
-    /// Listening address of the server [default: 127.0.0.1:0]; with HOST:PORT of the one in this process, of which
-    /// HOST:PORT is a relay
-    #[arg(long, value_name = "ADDR")]
-    pub listen: Option<String>,
-    /// Put an emulated link between the ends, as `narrows relay` does
-    #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
-    pub link: Option<String>,
-    /// Duration, including the handshake, or bytes per connection
-    #[arg(long, value_name = "TIME|SIZE", default_value = "10s", value_parser = amount)]
-    pub duration: Amount,
-    /// Number of concurrent connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    pub connections: u16,
-    /// The server sends (paced by its own --protocol)
-    #[arg(long)]
-    pub down: bool,
-    /// Protocol for this end's sending: rrtp, rrtp-lasthop, tear-reliable, or rrtp+NAME with a controller, as rrtp+bbr;
-    /// with hints rrtp(rate=20Mbit/s,rtt=50ms)
-    #[arg(long, value_name = "NAME", default_value = "rrtp")]
-    pub protocol: String,
-    #[command(flatten)]
-    pub record: RecordArgs,
-    #[command(flatten)]
-    pub live: LiveArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl SpeedArgs {
-    fn transport(&self) -> TransportArgs {
-        TransportArgs { protocol: self.protocol.clone(), hints: Hints::default() }
-    }
-}
-
-/// Seed of the emulated link's losses.
-const SEED: u64 = 1;
-
 pub const HELP: &str = "\
 Goodput counts data received in order, from the beginning of the handshake.
 
@@ -85,10 +40,6 @@ Examples:
   narrows speed --link lte --duration 60s --live       a page; break the link
   narrows speed --serve --listen '[::]:4433'           at one place
   narrows speed example.org:4433 --duration 30s        at another";
-
-fn amount(text: &str) -> Result<Amount, String> {
-    if text.ends_with('B') { bytes(text).map(Amount::Bytes) } else { time(text).map(Amount::Time) }
-}
 
 fn outside(e: narrows_net::Error) -> Failure {
     Failure::Outside(e.to_string())
@@ -169,8 +120,9 @@ fn measure(
                 |server| {
                     if let Some((there, back)) = &links {
                         let any = SocketAddr::new(server.ip(), 0);
-                        let (there, back) =
-                            changing(relay::configs(there, back, SEED), page.is_some());
+                        let (mut there, mut back) = relay::configs(there, back, SEED);
+                        there.changes = page.is_some();
+                        back.changes = page.is_some();
                         let watch = page.and_then(SpeedPage::watch);
                         let started = Relay::watched(any, server, &there, &back, SEED, watch)?;
                         return Ok(relay.insert(started).local_addr());

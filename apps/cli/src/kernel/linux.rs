@@ -1,7 +1,7 @@
 //! `narrows kernel` on Linux.
 
+use super::args::{KernelAgent, KernelGuard, KernelLoad, KernelRun, KernelStatus, KernelUnload};
 use super::on_page::KernelPage;
-use super::{KernelAgent, KernelGuard, KernelLoad, KernelRun, KernelStatus, KernelUnload};
 use crate::failure::Failure;
 use crate::terminal::{note, print, print_json};
 use narrows_emulator::{ReceivedSignal, SignalReceiver, with_all_signals};

@@ -1,6 +1,6 @@
 //! The time while links run: signals, ends of commands, display.
 
-use super::LinkArgs;
+use super::args::LinkArgs;
 use super::labelled::Labelled;
 use super::shown::{json, live_line, table, warning};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! Creates the namespaces, links and commands of a plan.
 
-use super::LinkArgs;
+use super::args::LinkArgs;
 use super::attend::{RunningLinks, attend};
 use super::guard::LinkGuard;
 use super::labelled::Labelled;
@@ -58,7 +58,7 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     }
     // After the user namespace, since recordings start threads.
     let recorded = plan.record(&a.record)?;
-    let done = run(a, plan, &signals, &recorded, (page, metrics));
+    let done = run(a, plan, &signals, &recorded, page, metrics);
     recorded.into_iter().fold(done, |done, recorded| recorded.finish(done))
 }
 
@@ -68,7 +68,8 @@ fn run(
     plan: LinkPlan,
     signals: &SignalReceiver,
     recorded: &[Recorded],
-    (page, metrics): (Option<LinkPage>, Option<MetricsListener>),
+    page: Option<LinkPage>,
+    metrics: Option<MetricsListener>,
 ) -> Result<(), Failure> {
     let mut labelled = Labelled::default();
     let attend = |links: Vec<(&str, &EmulatedLink)>, programs, labelled| {

@@ -1,6 +1,6 @@
 //! The plan by the flags. All errors in the flags are found before anything is created.
 
-use super::LinkArgs;
+use super::args::LinkArgs;
 use super::on_page::LinkPage;
 use super::recorded::Recorded;
 use crate::failure::Failure;
@@ -126,7 +126,7 @@ impl LinkPlan {
             LinkPlan::Between { single, .. }
             | LinkPlan::Behind { single }
             | LinkPlan::Far { single, .. } => {
-                directions(single.ways.each_ref(), ("--back", a.back.is_some()))
+                directions(single.ways.each_ref(), "--back", a.back.is_some())
             }
             LinkPlan::Scenario { wires, .. } => {
                 let file = a.scenario.as_ref().map(|f| f.display().to_string()).unwrap_or_default();

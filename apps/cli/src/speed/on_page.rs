@@ -1,12 +1,11 @@
 //! `narrows speed --live`: the transfer's connections on a page, and the emulated link between them.
 
-use super::{SEED, SpeedArgs};
+use super::args::{SEED, SpeedArgs};
 use crate::failure::Failure;
 use crate::live::{connections, shown_as, stay};
 use crate::relay;
 use crate::terminal::note;
 use narrows_base::{Spec, Time};
-use narrows_link::LinkConfig;
 use narrows_live::LivePage;
 use narrows_live::endpoint::EndpointLive;
 use narrows_live::feed::{LiveRun, RunDescription};
@@ -134,12 +133,4 @@ impl RelayTap for Between {
     }
     fn passed(&self, _: &RelayedDatagram<'_>) {}
     fn missed(&self, _: &MissedDatagram) {}
-}
-
-/// Sets whether a page may change the link.
-pub fn changing(ways: (LinkConfig, LinkConfig), changes: bool) -> (LinkConfig, LinkConfig) {
-    let (mut there, mut back) = ways;
-    there.changes = changes;
-    back.changes = changes;
-    (there, back)
 }
