@@ -217,7 +217,7 @@ impl KernelConnection {
         self.tick(now);
         let before = std::mem::replace(&mut self.counts, r.counts);
         self.count(r, &before);
-        self.tell_sent(r, &before, (before_it, now));
+        self.report_sent(r, &before, before_it, now);
         match r.kind {
             RecordKind::Ack => self.on_ack(r, &before, now),
             RecordKind::Timeout => self.on_timeout(r, &before, now),
@@ -228,7 +228,7 @@ impl KernelConnection {
 
     /// Reports packets sent since the last record. Their time is that of the last record, or at most an RTT ago if no
     /// packet was in flight.
-    fn tell_sent(&mut self, r: &Record, before: &KernelCounts, (last, now): (Time, Time)) {
+    fn report_sent(&mut self, r: &Record, before: &KernelCounts, last: Time, now: Time) {
         let sent = growth(r.counts.sent, before.sent);
         let again = growth(r.counts.retransmitted, before.retransmitted).min(sent);
         let left = match self.flight_before {

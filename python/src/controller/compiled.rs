@@ -11,7 +11,7 @@ use narrows_congestion::{
     CongestionEvent, Controller, Environment, PacketOutcome, PathEvent, SendLimits,
 };
 use pyo3::prelude::*;
-use std::mem::{offset_of, transmute};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 /// An acknowledgement for compiled code, in the layout that [`layouts`] returns.
@@ -179,7 +179,7 @@ impl CompiledLayout {
 /// Calls machine code of numba. Each function gets the state and an event, and returns whether it raised.
 #[allow(unsafe_code)]
 mod call {
-    use super::transmute;
+    use std::mem::transmute;
 
     /// # Safety
     /// `address` must be that of a C function `int64 (state *, const E *)`, compiled for this layout of `state` and

@@ -151,7 +151,8 @@ impl Interpreted {
     /// Calls a method and reads the limits that it has set.
     fn call(
         &mut self,
-        (method, now): (&'static str, Time),
+        method: &'static str,
+        now: Time,
         ticked: Option<Time>,
         call: impl FnOnce(&mut Self, Python<'_>) -> PyResult<()>,
     ) {
@@ -171,7 +172,7 @@ impl Interpreted {
 
 impl Controller for Interpreted {
     fn on_ack(&mut self, ack: &congestion::Ack) {
-        self.call(("on_ack", ack.now), None, |this, py| {
+        self.call("on_ack", ack.now, None, |this, py| {
             if references(this.ack.bind(py)) != OWN_REFERENCES {
                 (this.ack, this.arguments) = fresh_ack(py)?;
             }
@@ -187,7 +188,7 @@ impl Controller for Interpreted {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::RecoveryStart(recovery) if self.methods.on_loss.is_some() => {
-                self.call(("on_loss", recovery.now), None, |this, py| {
+                self.call("on_loss", recovery.now, None, |this, py| {
                     this.methods
                         .on_loss
                         .as_ref()
@@ -195,7 +196,7 @@ impl Controller for Interpreted {
                 });
             }
             CongestionEvent::SlowStartRestart(restart) if self.methods.on_rto.is_some() => {
-                self.call(("on_rto", restart.now), None, |this, py| {
+                self.call("on_rto", restart.now, None, |this, py| {
                     this.methods
                         .on_rto
                         .as_ref()
@@ -208,7 +209,7 @@ impl Controller for Interpreted {
 
     fn on_packet_outcome(&mut self, outcome: &congestion::PacketOutcome) {
         if self.methods.on_outcome.is_some() {
-            self.call(("on_outcome", outcome.now), None, |this, py| {
+            self.call("on_outcome", outcome.now, None, |this, py| {
                 let method = this.methods.on_outcome.as_ref();
                 method.map_or(Ok(()), |m| m.call1(py, (PacketOutcomeEvent(*outcome),)).map(drop))
             });
@@ -218,13 +219,13 @@ impl Controller for Interpreted {
     fn on_path_event(&mut self, now: Time, event: &PathEvent) {
         match *event {
             PathEvent::Hints(hints) if self.methods.on_hints.is_some() => {
-                self.call(("on_hints", now), None, |this, py| {
+                self.call("on_hints", now, None, |this, py| {
                     let method = this.methods.on_hints.as_ref();
                     method.map_or(Ok(()), |m| m.call1(py, (HintsEvent(now, hints),)).map(drop))
                 });
             }
             PathEvent::Dispersion(dispersion) if self.methods.on_dispersion.is_some() => {
-                self.call(("on_dispersion", now), None, |this, py| {
+                self.call("on_dispersion", now, None, |this, py| {
                     let method = this.methods.on_dispersion.as_ref();
                     let event = DispersionEvent(now, dispersion);
                     method.map_or(Ok(()), |m| m.call1(py, (event,)).map(drop))
@@ -235,7 +236,7 @@ impl Controller for Interpreted {
     }
 
     fn on_tick(&mut self, now: Time) {
-        self.call(("on_tick", now), Some(now), |this, py| {
+        self.call("on_tick", now, Some(now), |this, py| {
             let tick = this.methods.on_tick.as_ref();
             tick.map_or(Ok(()), |m| m.call1(py, (now.as_secs_f64(),)).map(drop))
         });

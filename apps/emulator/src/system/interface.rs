@@ -123,8 +123,10 @@ pub fn remove_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Err
 }
 
 fn route_message(
-    (kind, flags): (u16, u16),
-    (to, prefix): (IpAddr, u8),
+    kind: u16,
+    flags: u16,
+    to: IpAddr,
+    prefix: u8,
     at: u32,
     gateway: Option<IpAddr>,
 ) -> NetlinkMessage {
@@ -145,7 +147,7 @@ fn route_message(
 /// # Errors
 /// Such a route exists already, or no permission.
 pub fn add_route(to: IpAddr, prefix: u8, name: &str, gateway: Option<IpAddr>) -> Result<(), Error> {
-    let message = route_message((NEW_ROUTE, CREATE), (to, prefix), index(name)?, gateway);
+    let message = route_message(NEW_ROUTE, CREATE, to, prefix, index(name)?, gateway);
     request(&format!("cannot add a route to {to}/{prefix} through {name}"), message)
 }
 
@@ -207,7 +209,7 @@ pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<FoundRoute>, Erro
 /// The route exists already, does not exist any more, or no permission.
 pub fn keep_route(to: IpAddr, found: &FoundRoute, is_kept: bool) -> Result<(), Error> {
     let prefix = if to.is_ipv4() { 32 } else { 128 };
-    let kind = if is_kept { (NEW_ROUTE, CREATE) } else { (OLD_ROUTE, 0) };
-    let message = route_message(kind, (to, prefix), found.interface, found.gateway);
+    let (kind, flags) = if is_kept { (NEW_ROUTE, CREATE) } else { (OLD_ROUTE, 0) };
+    let message = route_message(kind, flags, to, prefix, found.interface, found.gateway);
     request(&format!("cannot keep the route to {to}"), message)
 }

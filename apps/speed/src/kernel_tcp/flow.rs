@@ -17,15 +17,23 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(50);
 const CHUNK: usize = 65536;
 
+/// Group, congestion control and times of a flow.
+#[derive(Debug)]
+pub(super) struct FlowPlan {
+    pub group: usize,
+    pub congestion: String,
+    pub start: Time,
+    pub stop: Time,
+    /// All times count from here.
+    pub begin: Instant,
+    pub measure_from: Time,
+    pub end: Time,
+}
+
 /// A connection that sends without end.
 #[derive(Debug)]
 pub(super) struct KernelTcpFlow {
-    group: usize,
-    start: Time,
-    stop: Time,
-    begin: Instant,
-    measure_from: Time,
-    end: Time,
+    plan: FlowPlan,
     to: SocketAddr,
     listener: TcpListener,
     /// Made in the sender's namespace, not connected yet.
@@ -37,13 +45,12 @@ pub(super) struct KernelTcpFlow {
 }
 
 impl KernelTcpFlow {
-    /// Of a group with its congestion control, from its start to its stop; times count from `begin`.
+    /// A flow that listens at `address` in the namespace `to`, with its sender in `from`.
     pub fn new(
-        (group, congestion): (usize, String),
-        (start, stop): (Time, Time),
-        (begin, measure_from, end): (Instant, Time, Time),
+        plan: FlowPlan,
         from: &Namespace,
-        (to, address): (&Namespace, IpAddr),
+        to: &Namespace,
+        address: IpAddr,
     ) -> Result<KernelTcpFlow, String> {
         let text = |e: std::io::Error| format!("the kernel's TCP: {e}");
         let within = |e: narrows_emulator::Error| e.to_string();
@@ -58,33 +65,21 @@ impl KernelTcpFlow {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let make = || socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
         let socket = from.enter(make).map_err(within)?.map_err(|e| text(e.into()))?;
-        set_tcp_congestion(&socket, &congestion)
+        let congestion = &plan.congestion;
+        set_tcp_congestion(&socket, congestion)
             .map_err(|e| format!("the kernel's TCP: congestion control '{congestion}': {e}"))?;
         let socket = Mutex::new(Some(socket));
         let near = OnceLock::new();
         let arrived = Mutex::default();
         let failed = Mutex::default();
-        Ok(KernelTcpFlow {
-            group,
-            start,
-            stop,
-            begin,
-            measure_from,
-            end,
-            to,
-            listener,
-            socket,
-            near,
-            arrived,
-            failed,
-        })
+        Ok(KernelTcpFlow { plan, to, listener, socket, near, arrived, failed })
     }
 
     pub fn group(&self) -> usize {
-        self.group
+        self.plan.group
     }
     pub fn start(&self) -> Time {
-        self.start
+        self.plan.start
     }
     /// Arrivals in the measured span.
     pub fn arrived(&self) -> Vec<(Time, u64)> {
@@ -101,7 +96,7 @@ impl KernelTcpFlow {
     }
 
     fn now(&self) -> Time {
-        Time::from_secs_f64(Instant::now().saturating_duration_since(self.begin).as_secs_f64())
+        Time::from_secs_f64(Instant::now().saturating_duration_since(self.plan.begin).as_secs_f64())
     }
     fn fail(&self, e: &std::io::Error) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
@@ -109,12 +104,12 @@ impl KernelTcpFlow {
 
     /// Connects at its time and sends until it is over.
     pub fn send(&self, over: &AtomicBool) {
-        let start = self.begin + Duration::from_nanos(self.start.as_nanos());
+        let start = self.plan.begin + Duration::from_nanos(self.plan.start.as_nanos());
         std::thread::sleep(start.saturating_duration_since(Instant::now()));
         match self.connect(over) {
             Ok(Some(mut near)) => {
                 let data = vec![0x6e; CHUNK];
-                while !over.load(Ordering::Acquire) && self.now() < self.stop {
+                while !over.load(Ordering::Acquire) && self.now() < self.plan.stop {
                     match near.write(&data) {
                         // At the end, the peer closes first.
                         Err(e) if !is_wait(&e) && !over.load(Ordering::Acquire) => {
@@ -174,7 +169,7 @@ impl KernelTcpFlow {
                 Ok(0) => return,
                 Ok(n) => {
                     let now = self.now();
-                    if now >= self.measure_from && now < self.end {
+                    if now >= self.plan.measure_from && now < self.plan.end {
                         let mut arrived =
                             self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
                         arrived.push((now, n as u64));

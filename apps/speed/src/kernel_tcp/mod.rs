@@ -7,7 +7,7 @@
 mod flow;
 mod result;
 
-use flow::KernelTcpFlow;
+use flow::{FlowPlan, KernelTcpFlow};
 use narrows_base::Time;
 use narrows_emulator::{EmulatedLink, LinkOptions, LinkStats, Namespace};
 use narrows_kernel::TcpInfo;
@@ -115,14 +115,17 @@ impl KernelTcp<'_> {
                 // Data go through the link, or come back over it.
                 let forward = flow.forward.contains(&(self.link[0] as u32));
                 let (from, to) = if forward { (a, b) } else { (b, a) };
-                let to = (to.0, to.1.ok_or("the link has no address")?);
-                flows.push(KernelTcpFlow::new(
-                    (group, self.congestion[group].clone()),
-                    (flow.start, flow.stop.min(self.network.end)),
-                    (begin, self.network.measure_from, self.network.end),
-                    from.0,
-                    to,
-                )?);
+                let address = to.1.ok_or("the link has no address")?;
+                let plan = FlowPlan {
+                    group,
+                    congestion: self.congestion[group].clone(),
+                    start: flow.start,
+                    stop: flow.stop.min(self.network.end),
+                    begin,
+                    measure_from: self.network.measure_from,
+                    end: self.network.end,
+                };
+                flows.push(KernelTcpFlow::new(plan, from.0, to.0, address)?);
             }
         }
         Ok(flows)
