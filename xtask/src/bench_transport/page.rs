@@ -1,6 +1,8 @@
 //! The section of `docs/benchmarks.md`.
 
-use super::{CONNECTIONS, CROWD, HYSTERIA, LOOPBACK, LOOPBACK_S, LOSSY, NETS, SENDERS, TURNS};
+use super::rows::{
+    CONNECTIONS, CROWD, HYSTERIA, LOOPBACK, LOOPBACK_S, LOSSY, NETS, SENDERS, TURNS,
+};
 use crate::real::ledger::LedgerRow;
 use crate::real::senders::{ComparedSender, table};
 use crate::real::{LATE_S, spread};
@@ -23,8 +25,14 @@ interruption, `--resume` continues. `--again` repeats the runs selected by `--li
 
 ";
 
+/// The machine's load at the beginning and at the end of the measurement.
+pub struct LoadAround {
+    pub before: f64,
+    pub after: f64,
+}
+
 /// Writes the section; the rest of the page stays.
-pub fn write(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> Result<(), String> {
+pub fn write(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> Result<(), String> {
     section::write(PAGE, "transport", &text(rows, shorter, load))
 }
 
@@ -32,13 +40,13 @@ pub fn write(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> Result<(), S
 pub fn write_lossy(
     rows: &[LedgerRow],
     shorter: f64,
-    load: (f64, f64),
+    load: &LoadAround,
     missing: Option<&String>,
 ) -> Result<(), String> {
     section::write(PAGE, "hysteria", &lossy(rows, shorter, load, missing))
 }
 
-fn lossy(rows: &[LedgerRow], shorter: f64, load: (f64, f64), missing: Option<&String>) -> String {
+fn lossy(rows: &[LedgerRow], shorter: f64, load: &LoadAround, missing: Option<&String>) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let missing = missing
         .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
@@ -61,12 +69,12 @@ Run `cargo xtask bench transport --links 1%,5%,10%,15%,20%,30%` (needs Go to bui
         LOSSY[0].seconds * shorter,
         LOSSY[0].spec,
         table(rows, &LOSSY, &SENDERS, shorter, true),
-        load.0,
-        load.1
+        load.before,
+        load.after
     )
 }
 
-fn text(rows: &[LedgerRow], shorter: f64, load: (f64, f64)) -> String {
+fn text(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let seconds =
         NETS.iter().map(|n| format!("{} `{}` for {} s", n.name, n.spec, n.seconds * shorter));
@@ -97,8 +105,8 @@ stayed late, the row is marked.\n\
         loopback(rows),
         table(rows, &NETS, &SENDERS, shorter, false),
         seconds.collect::<Vec<_>>().join("; "),
-        load.0,
-        load.1,
+        load.before,
+        load.after,
         LATE_S * 1e3
     )
 }

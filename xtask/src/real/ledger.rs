@@ -125,7 +125,7 @@ impl Ledger {
                 .filter(|f| f.1.is_finite())
                 .map(|(k, v)| (k.clone(), *v))
                 .collect(),
-            load: finite(super::load()),
+            load: finite(load()),
         };
         let line = serde_json::to_string(&row).map_err(|e| e.to_string())? + "\n";
         let written = self.file.write_all(line.as_bytes());
@@ -170,6 +170,12 @@ pub fn commit() -> Result<String, String> {
     }
     let mark = changes.iter().fold(0u64, |h, b| narrows_base::random::mix(h ^ u64::from(*b)));
     Ok(format!("{head}+{:08x}", mark >> 32))
+}
+
+/// The machine's load over the last minute.
+pub fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|w| w.parse().ok()).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

@@ -124,7 +124,8 @@ fn bests(rows: Vec<LedgerRow>) -> Vec<LedgerRow> {
 /// The runs of a protocol over a link for that many seconds: all, and those of which the relay was in time.
 pub fn runs_of<'a>(
     rows: &'a [LedgerRow],
-    (link, protocol): (&str, &str),
+    link: &str,
+    protocol: &str,
     seconds: f64,
 ) -> (Vec<&'a LedgerRow>, Vec<&'a LedgerRow>) {
     let mine = |r: &&LedgerRow| {
@@ -141,10 +142,4 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
     let mut v: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     v.sort_by(f64::total_cmp);
     (quantile(&v, 0.5), quantile(&v, 0.0), quantile(&v, 1.0))
-}
-
-/// The machine's load over the last minute.
-pub fn load() -> f64 {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().and_then(|w| w.parse().ok()).unwrap_or(f64::NAN)
 }

@@ -48,7 +48,8 @@ pub struct SpeedPrograms {
 /// One run: a transfer over one of the links, or `other` where none has the name in the key.
 pub fn run(
     programs: &SpeedPrograms,
-    (senders, links): (&[ComparedSender], &[MeasuredLink]),
+    senders: &[ComparedSender],
+    links: &[MeasuredLink],
     key: &LedgerKey,
     other: impl FnOnce(HowSent) -> Result<Ran, String>,
 ) -> Result<Ran, String> {
@@ -91,8 +92,8 @@ pub fn table(
     let mut out = String::new();
     for link in links {
         for sender in senders {
-            let of_row = (link.name, sender.name);
-            let (tried, in_time) = runs_of(rows, of_row, link.seconds * shorter);
+            let seconds = link.seconds * shorter;
+            let (tried, in_time) = runs_of(rows, link.name, sender.name, seconds);
             let (here, late) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
             if here.is_empty() {
                 continue;

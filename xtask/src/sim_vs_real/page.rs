@@ -1,12 +1,14 @@
 //! `docs/sim-vs-real.md`.
 
-use super::{NETS, PAGE, PROTOCOLS};
+use super::rows::{NETS, PROTOCOLS};
 use crate::real::ledger::LedgerRow;
 use crate::real::{LATE_S, runs_of};
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::{differ, estimate};
 use narrows_speed::MeasuredRun;
 use std::fmt::Write as _;
+
+const PAGE: &str = "docs/sim-vs-real.md";
 
 /// A run simulated once more, over a link that is late as its relay was.
 pub type Late<'a> = &'a dyn Fn(&LedgerRow) -> Result<MeasuredRun, String>;
@@ -150,7 +152,7 @@ same link with the same losses in real time.\n\
     for protocol in protocols(rows) {
         let mut cells = [const { String::new() }; NETS.len()];
         for (cell, n) in cells.iter_mut().zip(&NETS) {
-            let (tried, in_time) = runs_of(rows, (n.name, protocol), n.seconds * shorter);
+            let (tried, in_time) = runs_of(rows, n.name, protocol, n.seconds * shorter);
             late += tried.len() - in_time.len();
             if tried.is_empty() {
                 continue;
