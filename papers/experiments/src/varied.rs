@@ -1,5 +1,6 @@
 //! Scenario files with some of their values replaced.
 
+use narrows_scenario::plan::Plan;
 use narrows_scenario::scenario::Scenario;
 use narrows_scenario::scenario_file::Template;
 use std::path::Path;
@@ -22,4 +23,10 @@ pub fn scenario(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Sc
     let targets = targets.map_err(|e: narrows_base::SpecError| say(e.to_string()))?;
     let pairs: Vec<_> = targets.iter().map(|(target, value)| (target, *value)).collect();
     template.scenario(&pairs).map_err(|e| say(e.to_string()))
+}
+
+/// The plan of a scenario in which these keys have these values.
+pub fn plan(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Plan, String> {
+    let scenario = scenario(folder, file, values)?;
+    Plan::new(scenario).map_err(|e| format!("{}: {e}", folder.join(file).display()))
 }

@@ -1,7 +1,7 @@
 //! Bulk flows: goodput, retransmissions, timeouts, RTT and queue.
 
+use super::compare::{Compared, agree, over_time, run, verdict};
 use super::reference::LinuxReference;
-use super::{Compared, agree, over_time, run, verdict};
 use narrows_lab::parallel::parallel;
 use narrows_lab::stats::estimate;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub fn table(
         let (i, seed) = tasks[t];
         let c = &cells[i];
         let link = reference.links.get(&c.link).ok_or_else(|| format!("no link {}", c.link))?;
-        let sample = run((folder, "cell.toml"), link, (&c.loss, &c.ours), &[], seed)?;
+        let sample = run(folder, link, &c.loss, &c.ours, &[], seed)?;
         let [goodput, sent_again, timeouts, rtt, queue] = MEASURES.map(|m| sample.measure(None, m));
         let window = over_time(&sample, "main.0", "cwnd", 0.0);
         Ok([goodput, sent_again, timeouts, rtt, queue, window])

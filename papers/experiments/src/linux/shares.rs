@@ -1,10 +1,10 @@
 //! Two flows on one link: their shares, their windows, and the queue.
 
+use super::compare::{Compared, PRESET, mean, over_time, verdict};
 use super::reference::{LinuxReference, ReferenceLink, SHARE_COLUMNS, Share};
-use super::{Compared, PRESET, mean, over_time, verdict};
 use crate::interval::digits;
-use crate::ns2::plan;
 use crate::sample::SimulationSample;
+use crate::varied::plan;
 use narrows_lab::parallel::parallel;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Transfers of a given size: from the call of `connect` to the receiver's last byte.
 
+use super::compare::{Compared, agree, run, verdict};
 use super::reference::LinuxReference;
-use super::{Compared, agree, run, verdict};
 use narrows_lab::parallel::parallel;
 use narrows_lab::stats::estimate;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub fn table(
         let link = reference.links.get(&x.link).ok_or_else(|| format!("no link {}", x.link))?;
         let source = format!("transfer(size={}B)", x.bytes);
         let others = [("flows.main.source", source.as_str()), ("duration", "60s")];
-        let sample = run((folder, "cell.toml"), link, (&x.loss, &x.ours), &others, seed)?;
+        let sample = run(folder, link, &x.loss, &x.ours, &others, seed)?;
         Ok(sample.measure(None, "completion_s"))
     })?;
     let mut rows = String::new();

@@ -1,6 +1,6 @@
 //! The dumbbells: packets delivered.
 
-use super::ComparisonPage;
+use super::page::ComparisonPage;
 use super::reference::Dumbbell;
 use narrows_base::Spec;
 use narrows_lab::parallel::parallel;
@@ -32,8 +32,7 @@ impl ComparisonPage {
         let mut notes = Vec::new();
         for (r, [delivered, sent, again]) in rows.iter().zip(results) {
             let off = delivered as f64 / r.delivered as f64 - 1.0;
-            let verdict =
-                self.verdict(off.abs() <= 0.02, ("dumbbell", "Sack1", &r.name), &mut notes);
+            let verdict = self.verdict(off.abs() <= 0.02, "dumbbell", "Sack1", &r.name, &mut notes);
             let _ = writeln!(
                 self.out,
                 "| {} | {} | {} Mbit/s | {} s | {} / {delivered} | {:+.2}% | {} / {sent} | {} / {again} | {verdict} |",

@@ -1,8 +1,9 @@
 //! N2 and N3: one flow with random loss, over two paths.
 
+use super::page::{ComparisonPage, first_packet, half, share, variant};
 use super::reference::Lossy;
-use super::{ComparisonPage, first_packet, half, plan, share, variant};
 use crate::sample::SimulationSample;
+use crate::varied::plan;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_scenario::plan::Plan;
@@ -88,7 +89,7 @@ impl ComparisonPage {
                 1 => gap.abs() <= 0.02 * r.goodput,
                 _ => gap.abs() <= joint || gap.abs() <= 0.05 * r.goodput,
             };
-            let verdict = self.verdict(agrees, (path.table, &r.variant, &r.p), &mut notes);
+            let verdict = self.verdict(agrees, path.table, &r.variant, &r.p, &mut notes);
             let counts = |x: Option<f64>, y: Estimate| {
                 format!("{} / {:.1}", x.map_or("-".into(), |x| format!("{x:.1}")), y.mean)
             };

@@ -1,8 +1,9 @@
 //! N4: TCP against TFRC over a DSL-like link, TCP's share over seeds.
 
+use super::page::{ComparisonPage, half, share, variant};
 use super::reference::{Mix, MixRow};
-use super::{ComparisonPage, half, plan, share, variant};
 use crate::sample::SimulationSample;
+use crate::varied::plan;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::parallel::parallel;
 use narrows_lab::stats::estimate;
@@ -41,7 +42,7 @@ impl ComparisonPage {
             let joint = theirs.half().unwrap_or(0.0).hypot(of[0].half().unwrap_or(0.0));
             let gap = of[0].mean - theirs.mean;
             let agrees = gap.abs() <= NEAR.max(joint);
-            let verdict = self.verdict(agrees, ("n4", &mix.ours, &r.mbps), &mut notes);
+            let verdict = self.verdict(agrees, "n4", &mix.ours, &r.mbps, &mut notes);
             let _ = writeln!(
                 self.out,
                 "| {} | {} | {} | {} | {gap:+.4} | ±{joint:.4} | {verdict} | {} |",

@@ -1,10 +1,11 @@
 //! N1: one flow, without random draws.
 
+use super::page::{ComparisonPage, first_packet, variant};
 use super::reference::SingleFlow;
-use super::{ComparisonPage, first_packet, plan, variant};
 use crate::interval::digits;
 use crate::sample::SimulationSample;
 use crate::stat::Stat;
+use crate::varied::plan;
 use narrows_lab::parallel::parallel;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -38,7 +39,7 @@ impl ComparisonPage {
             let mbps = s.measure(None, "goodput_bps") / 1e6 + first_packet(30.0, 1.5e6) * 1.5;
             let off = mbps / r.goodput_mbps - 1.0;
             let limit = r.limit.to_string();
-            let verdict = self.verdict(off.abs() <= 0.02, ("n1", &r.variant, &limit), &mut notes);
+            let verdict = self.verdict(off.abs() <= 0.02, "n1", &r.variant, &limit, &mut notes);
             let range = |table: &str, column: &str| {
                 span(&[Stat::Min, Stat::Max, Stat::Mean].map(|x| stat(s, table, column, x, STEADY)))
             };
