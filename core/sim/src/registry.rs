@@ -1,6 +1,7 @@
 //! Parts that a program adds to the lists: controllers, protocols, queues, loss processes, traffic
 //! sources.
 
+use crate::endpoints::foreign::{FOREIGN, ForeignEntry};
 use crate::protocol::{self, Family, PROTOCOLS, RECOVERIES, STREAM_PREFIX, TCP_PROTOCOLS};
 use crate::source::{self, SOURCES};
 use narrows_base::descriptor::ParamKind;
@@ -44,6 +45,7 @@ pub struct Registry {
     queues: Vec<queue::QueueEntry>,
     losses: Vec<loss::LossEntry>,
     sources: Vec<source::SourceEntry>,
+    foreign: Vec<ForeignEntry>,
 }
 
 impl Registry {
@@ -76,6 +78,11 @@ impl Registry {
         self.sources.push(entry);
         self
     }
+    /// Adds another project's stack as a protocol of simulations. Families and listings do not include it.
+    pub fn foreign(mut self, entry: ForeignEntry) -> Registry {
+        self.foreign.push(entry);
+        self
+    }
 
     /// Adds all parts to the lists of this process. This is possible once, before the lists have been read, so that a
     /// name keeps its meaning for the life of the process. After an error the lists may contain some of the additions.
@@ -95,6 +102,7 @@ impl Registry {
         QUEUES.check(&self.queues)?;
         LOSSES.check(&self.losses)?;
         SOURCES.check(&self.sources)?;
+        FOREIGN.check(&self.foreign)?;
         let mut descriptors = (self.controllers.iter().map(|e| e.descriptor))
             .chain(self.queues.iter().map(|e| e.descriptor))
             .chain(self.losses.iter().map(|e| e.descriptor))
@@ -109,7 +117,14 @@ impl Registry {
         PROTOCOLS.add(over_datagrams)?;
         QUEUES.add(self.queues)?;
         LOSSES.add(self.losses)?;
-        SOURCES.add(self.sources)
+        SOURCES.add(self.sources)?;
+        if let Some(taken) = self.foreign.iter().find(|e| protocol::find(e.name).is_ok()) {
+            let name = taken.name;
+            return Err(SpecError::new(format!(
+                "protocol '{name}' cannot be registered: another protocol has that name"
+            )));
+        }
+        FOREIGN.add(self.foreign)
     }
 }
 

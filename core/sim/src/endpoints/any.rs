@@ -1,7 +1,7 @@
 //! The simulator's interface to endpoints: one type of sender and one of receiver for all protocols.
 
 use super::multipath::PathParts;
-use super::{datagram, multicast, multipath, tcp};
+use super::{datagram, foreign, multicast, multipath, tcp};
 use crate::endpoints::interface::{SenderInput, SenderOutput, SendingLimit};
 use crate::protocol::{DatagramConfig, FlowProtocol};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
@@ -21,6 +21,8 @@ pub enum SimulatedSender {
     Multipath(Box<multipath::MultipathSender>),
     /// A sender of multicast layers, without feedback.
     Multicast(Box<multicast::MulticastSender>),
+    /// A sender of another project's stack.
+    Foreign(Box<foreign::ForeignSender>),
 }
 
 /// A receiver of any kind.
@@ -35,6 +37,8 @@ pub enum SimulatedReceiver {
     Multipath(Box<multipath::MultipathReceiver>),
     /// A receiver of multicast layers, which sends no reports.
     Multicast(Box<multicast::MulticastReceiver>),
+    /// A receiver of another project's stack.
+    Foreign(Box<foreign::ForeignReceiver>),
 }
 
 macro_rules! both {
@@ -44,6 +48,7 @@ macro_rules! both {
             Self::Datagram($x) => $call,
             Self::Multipath($x) => $call,
             Self::Multicast($x) => $call,
+            Self::Foreign($x) => $call,
         }
     };
 }
@@ -56,6 +61,7 @@ impl SimulatedSender {
             SimulatedSender::Tcp(sender) => sender.on_ack(now, packet),
             SimulatedSender::Datagram(sender) => sender.handle(now, SenderInput::Packet(*packet)),
             SimulatedSender::Multipath(sender) => sender.handle(now, SenderInput::Packet(*packet)),
+            SimulatedSender::Foreign(sender) => sender.handle(now, SenderInput::Packet(*packet)),
             SimulatedSender::Multicast(_) => {}
         }
     }
@@ -64,7 +70,9 @@ impl SimulatedSender {
         match self {
             SimulatedSender::Datagram(sender) => sender.reconfigure(now, hints),
             SimulatedSender::Multipath(sender) => sender.reconfigure(now, hints),
-            SimulatedSender::Tcp(_) | SimulatedSender::Multicast(_) => {}
+            SimulatedSender::Tcp(_)
+            | SimulatedSender::Multicast(_)
+            | SimulatedSender::Foreign(_) => {}
         }
     }
     /// The controller, read-only.
@@ -88,7 +96,9 @@ impl SimulatedSender {
             SimulatedSender::Tcp(sender) => sender.limit(),
             SimulatedSender::Datagram(sender) => sender.limit(),
             SimulatedSender::Multipath(sender) => sender.limit(),
-            SimulatedSender::Multicast(_) => SendingLimit::Application,
+            SimulatedSender::Multicast(_) | SimulatedSender::Foreign(_) => {
+                SendingLimit::Application
+            }
         }
     }
     /// Sent packets of unknown outcome; for TCP, FlightSize.
@@ -118,7 +128,8 @@ impl SimulatedSender {
             SimulatedSender::Tcp(sender) => sender.fetch(),
             SimulatedSender::Datagram(_)
             | SimulatedSender::Multipath(_)
-            | SimulatedSender::Multicast(_) => 0,
+            | SimulatedSender::Multicast(_)
+            | SimulatedSender::Foreign(_) => 0,
         }
     }
     /// The application rate that may be sent at present: the smaller of the pacing rate and a window per RTT. Before
@@ -181,12 +192,15 @@ impl SimulatedReceiver {
             SimulatedReceiver::Datagram(r) => r.delivered_packets(),
             SimulatedReceiver::Multipath(r) => r.delivered_packets(),
             SimulatedReceiver::Multicast(r) => r.delivered_packets(),
+            SimulatedReceiver::Foreign(r) => r.delivered_packets(),
         }
     }
     /// Frame and layer that a media packet carries; `None` for a stream's packet.
     pub fn frame_of(&self, packet: &Packet) -> Option<(u64, u8)> {
         match self {
-            SimulatedReceiver::Tcp(_) | SimulatedReceiver::Multipath(_) => None,
+            SimulatedReceiver::Tcp(_)
+            | SimulatedReceiver::Multipath(_)
+            | SimulatedReceiver::Foreign(_) => None,
             SimulatedReceiver::Datagram(r) => r.frame_of(packet),
             SimulatedReceiver::Multicast(r) => Some(r.frame_of(packet)),
         }
@@ -202,14 +216,15 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(_)
             | SimulatedReceiver::Multipath(_)
-            | SimulatedReceiver::Multicast(_) => None,
+            | SimulatedReceiver::Multicast(_)
+            | SimulatedReceiver::Foreign(_) => None,
             SimulatedReceiver::Datagram(r) => r.classified(),
         }
     }
     /// The controller's receiver side, if there is one, for time series.
     pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
         match self {
-            SimulatedReceiver::Tcp(_) => None,
+            SimulatedReceiver::Tcp(_) | SimulatedReceiver::Foreign(_) => None,
             SimulatedReceiver::Datagram(r) => r.receiver_side(),
             SimulatedReceiver::Multipath(r) => r.receiver_side(),
             SimulatedReceiver::Multicast(r) => Some(r.receiver_side()),
@@ -244,6 +259,13 @@ pub fn build(
             (
                 SimulatedSender::Datagram(Box::new(sender)),
                 SimulatedReceiver::Datagram(Box::new(receiver)),
+            )
+        }
+        FlowProtocol::Foreign(p) => {
+            let (sender, receiver) = foreign::build(p, flow, random_key);
+            (
+                SimulatedSender::Foreign(Box::new(sender)),
+                SimulatedReceiver::Foreign(Box::new(receiver)),
             )
         }
     }

@@ -4,6 +4,7 @@
 //! packet sender and receiver from `narrows_recovery` over simulated packets, without encryption.
 
 pub mod datagram;
+pub mod foreign;
 pub mod multicast;
 pub mod multipath;
 pub mod tcp;

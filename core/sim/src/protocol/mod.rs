@@ -19,6 +19,7 @@ pub use recovery::{RECOVERIES, RecoveryEntry};
 pub use tcp_config::{RecoveryKind, TcpConfig};
 pub use tcp_params::TCP_PARAMS;
 
+use crate::endpoints::foreign::{FOREIGN, ForeignProtocol, VisibleWindow};
 use narrows_base::{FieldError, Param, RandomKey, Spec, SpecError};
 use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide, SimulationScope};
 use narrows_recovery::protocol::{ControllerFactory, Parameters, custom_label};
@@ -57,15 +58,8 @@ pub enum FlowProtocol {
     Tcp(TcpProtocol),
     /// rrtp or media, which also run over sockets.
     Datagram(Protocol),
-}
-
-macro_rules! both {
-    ($self:expr, $x:ident => $call:expr) => {
-        match $self {
-            FlowProtocol::Tcp($x) => $call,
-            FlowProtocol::Datagram($x) => $call,
-        }
-    };
+    /// Another project's stack.
+    Foreign(ForeignProtocol),
 }
 
 impl From<Protocol> for FlowProtocol {
@@ -86,6 +80,12 @@ impl FlowProtocol {
                 "{}: repair has no effect in a simulation, only over sockets",
                 spec.name
             )));
+        }
+        if let Some(entry) = FOREIGN.iter().find(|entry| entry.name == spec.name) {
+            if !spec.args.is_empty() {
+                return Err(SpecError::new(format!("{} has no parameters", entry.name)));
+            }
+            return Ok(FlowProtocol::Foreign(ForeignProtocol { entry, packet_bytes }));
         }
         let entry = find(&spec.name)?;
         if entry.family != Family::Tcp {
@@ -130,6 +130,7 @@ impl FlowProtocol {
         match self {
             FlowProtocol::Tcp(p) => check::tcp(&p.config),
             FlowProtocol::Datagram(p) => p.check(),
+            FlowProtocol::Foreign(_) => Ok(()),
         }
     }
 
@@ -138,6 +139,7 @@ impl FlowProtocol {
         match self {
             FlowProtocol::Tcp(p) => &p.label,
             FlowProtocol::Datagram(p) => p.label(),
+            FlowProtocol::Foreign(p) => p.entry.name,
         }
     }
     /// The scope in which a simulation of it must run, if any.
@@ -145,6 +147,7 @@ impl FlowProtocol {
         match self {
             FlowProtocol::Tcp(p) => p.controllers.scope(),
             FlowProtocol::Datagram(p) => p.scope(),
+            FlowProtocol::Foreign(_) => None,
         }
     }
     /// Distinguishes protocols with the same label; 0 for built-in ones.
@@ -152,23 +155,28 @@ impl FlowProtocol {
         match self {
             FlowProtocol::Tcp(p) => p.controllers.version(),
             FlowProtocol::Datagram(p) => p.version(),
+            FlowProtocol::Foreign(_) => 0,
         }
     }
     /// Bytes of a full data packet on the wire.
     pub fn packet_bytes(&self) -> u32 {
-        both!(self, p => p.config().packet_bytes)
+        match self {
+            FlowProtocol::Tcp(p) => p.config().packet_bytes,
+            FlowProtocol::Datagram(p) => p.config().packet_bytes,
+            FlowProtocol::Foreign(p) => p.packet_bytes,
+        }
     }
     /// The path hints among its parameters.
     pub fn hints(&self) -> PathHints {
         match self {
-            FlowProtocol::Tcp(_) => PathHints::default(),
+            FlowProtocol::Tcp(_) | FlowProtocol::Foreign(_) => PathHints::default(),
             FlowProtocol::Datagram(p) => p.hints(),
         }
     }
     /// The configuration of a protocol over the packet sender; `None` over TCP.
     pub fn datagram(&self) -> Option<&DatagramConfig> {
         match self {
-            FlowProtocol::Tcp(_) => None,
+            FlowProtocol::Tcp(_) | FlowProtocol::Foreign(_) => None,
             FlowProtocol::Datagram(p) => Some(p.config()),
         }
     }
@@ -179,13 +187,20 @@ impl FlowProtocol {
         random_key: RandomKey,
         hints: PathHints,
     ) -> Environment {
-        both!(self, p => p.config().environment(packet_bytes, random_key, hints))
+        match self {
+            FlowProtocol::Tcp(p) => p.config().environment(packet_bytes, random_key, hints),
+            FlowProtocol::Datagram(p) => p.config().environment(packet_bytes, random_key, hints),
+            FlowProtocol::Foreign(_) => {
+                Environment { packet_bytes, random_key, hints, ..Environment::default() }
+            }
+        }
     }
-    /// Builds its controller alone, for an endpoint that is built elsewhere.
+    /// Builds its controller alone, for an endpoint that is built elsewhere. A foreign stack's does nothing.
     pub fn controller(&self, environment: &Environment) -> Box<dyn Controller> {
         match self {
             FlowProtocol::Tcp(p) => p.controllers.controller(environment),
             FlowProtocol::Datagram(p) => p.controller(environment),
+            FlowProtocol::Foreign(_) => Box::new(VisibleWindow::default()),
         }
     }
     /// Builds its controller's receiver side, if there is one.
@@ -193,9 +208,11 @@ impl FlowProtocol {
         match self {
             FlowProtocol::Tcp(p) => p.controllers.receiver_side(environment),
             FlowProtocol::Datagram(p) => p.receiver_side(environment),
+            FlowProtocol::Foreign(_) => None,
         }
     }
     /// The same protocol with each controller replaced by the result of `wrap`, to observe or override its decisions.
+    /// A foreign stack keeps its own.
     #[must_use]
     pub fn wrapped(
         self,
@@ -206,6 +223,7 @@ impl FlowProtocol {
                 FlowProtocol::Tcp(TcpProtocol { controllers: p.controllers.wrapped(wrap), ..p })
             }
             FlowProtocol::Datagram(p) => FlowProtocol::Datagram(p.wrapped(wrap)),
+            FlowProtocol::Foreign(p) => FlowProtocol::Foreign(p),
         }
     }
 }
