@@ -11,6 +11,8 @@ mod quic;
 #[cfg(feature = "quinn")]
 pub mod quinn;
 mod script;
+#[cfg(feature = "sim")]
+pub mod simulated;
 mod store;
 
 pub use datagram::{Datagram, Ecn};

@@ -23,6 +23,10 @@ fn receive(
     endpoint.handle(now, path, ecn, bytes, buffer)
 }
 
-fn smoothed_rtt(connection: &Connection) -> Duration {
-    connection.rtt(noq_proto::PathId::ZERO).unwrap_or_default()
+fn smoothed_rtt(connection: &Connection) -> f64 {
+    connection.rtt(noq_proto::PathId::ZERO).unwrap_or_default().as_secs_f64()
+}
+
+fn window(connection: &Connection) -> f64 {
+    connection.congestion_state(noq_proto::PathId::ZERO).map_or(0.0, |c| c.window() as f64)
 }

@@ -1,5 +1,5 @@
 //! A node made of a state machine of quinn's form. noq is a fork of quinn, so one text serves both; where they differ,
-//! the module of each defines `receive`, `smoothed_rtt` and `BATCH`.
+//! the module of each defines `receive`, `smoothed_rtt`, `window` and `BATCH`.
 
 /// Defines `QuicNode`, `Application` and `Transfer` for a stack.
 macro_rules! quic_node {
@@ -8,14 +8,16 @@ macro_rules! quic_node {
         use bytes::{Bytes, BytesMut};
         use std::collections::VecDeque;
         use std::net::SocketAddr;
-        use std::time::{Duration, Instant};
+        use std::time::Instant;
         use $proto::{
             Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, Event, Side,
-            StreamId, Transmit, VarInt,
+            StreamEvent, StreamId, Transmit, VarInt,
         };
 
         /// Bytes written to a stream at once.
         const BLOCK: [u8; 16 << 10] = [0; 16 << 10];
+        /// Streams of endless data.
+        const STREAMS: usize = 32;
 
         /// The user of a connection.
         pub trait Application {
@@ -27,6 +29,11 @@ macro_rules! quic_node {
             fn variable(&self, name: &str) -> Option<f64> {
                 let _ = name;
                 None
+            }
+            /// An instruction of a script; see [`Node::command`].
+            fn command(&mut self, text: &str) -> bool {
+                let _ = text;
+                false
             }
         }
 
@@ -130,28 +137,38 @@ macro_rules! quic_node {
                 self.application.done()
             }
 
+            /// `rtt` (smoothed, in seconds) and `cwnd` (in bytes) of the connection, else the application's.
             fn variable(&self, name: &str) -> Option<f64> {
-                self.application.variable(name)
+                let connection = self.connection.as_ref().map(|(_, connection)| connection);
+                match name {
+                    "rtt" => Some(connection.map_or(0.0, smoothed_rtt)),
+                    "cwnd" => connection.map(window),
+                    _ => self.application.variable(name),
+                }
+            }
+
+            fn command(&mut self, _now: Instant, text: &str) -> bool {
+                self.application.command(text)
             }
         }
 
-        /// Sends bytes on one stream to another `Transfer`.
+        /// Sends bytes to another `Transfer`.
         ///
-        /// Variables: `bytes` read or written, `rtt` in seconds (smoothed), `finished` (1 when all has arrived and was
-        /// acknowledged). The sender closes the connection.
+        /// Variables: `bytes` read or written, `finished` (1 when all has arrived and was acknowledged). The sender closes
+        /// the connection. Commands of a sender made by [`open`](Transfer::open): `write N` adds bytes, `stop` closes the
+        /// connection.
         #[derive(Debug)]
         pub struct Transfer {
             side: Side,
-            stream: Option<StreamId>,
+            /// Streams of a sender that accept bytes.
+            writable: VecDeque<StreamId>,
             /// Bytes to send; the receiver's is 0.
             size: u64,
+            /// Whether the stream ends after them.
+            ends: bool,
+            is_stopped: bool,
             /// Bytes written or read.
             pub bytes: u64,
-            /// Smoothed RTT at the last turn.
-            pub rtt: Duration,
-            /// Sum of the smoothed RTTs of all turns with an open stream, and their number.
-            rtt_total: Duration,
-            turns: u32,
             /// When all was acknowledged, or read.
             pub finished: Option<Instant>,
             /// Why the connection ended, if by an error.
@@ -159,44 +176,48 @@ macro_rules! quic_node {
         }
 
         impl Transfer {
-            /// The client's side, which sends so many bytes.
+            /// The client's side, which sends so many bytes on one stream.
             pub fn send(size: u64) -> Transfer {
-                Transfer { size, ..Transfer::receive() }.on(Side::Client)
+                Transfer { side: Side::Client, size, ..Transfer::receive() }
+            }
+
+            /// The client's side, whose bytes come by commands. Endless data, `write 18446744073709551615` before
+            /// the handshake has ended, take 32 streams: the default window of a stream allows 100 Mbit/s at 100 ms.
+            pub fn open() -> Transfer {
+                Transfer { ends: false, ..Transfer::send(0) }
             }
 
             /// The server's side, which reads.
             pub fn receive() -> Transfer {
                 Transfer {
                     side: Side::Server,
-                    stream: None,
+                    writable: VecDeque::new(),
                     size: 0,
+                    ends: true,
+                    is_stopped: false,
                     bytes: 0,
-                    rtt: Duration::ZERO,
-                    rtt_total: Duration::ZERO,
-                    turns: 0,
                     finished: None,
                     error: None,
                 }
             }
 
-            /// Mean of the smoothed RTTs of all turns.
-            pub fn mean_rtt(&self) -> Duration {
-                self.rtt_total / self.turns.max(1)
-            }
-
-            fn on(self, side: Side) -> Transfer {
-                Transfer { side, ..self }
-            }
-
-            fn write(&mut self, id: StreamId, connection: &mut Connection) {
-                while self.bytes < self.size {
+            fn write(&mut self, connection: &mut Connection) {
+                while let Some(id) = self.writable.front().copied() {
                     let left = (self.size - self.bytes).min(BLOCK.len() as u64) as usize;
+                    if left == 0 {
+                        if self.ends {
+                            let _ = connection.send_stream(id).finish();
+                            self.writable.clear();
+                        }
+                        return;
+                    }
                     match connection.send_stream(id).write(&BLOCK[..left]) {
                         Ok(written) => self.bytes += written as u64,
-                        Err(_) => return,
+                        Err(_) => {
+                            self.writable.pop_front();
+                        }
                     }
                 }
-                let _ = connection.send_stream(id).finish();
             }
 
             fn read(&mut self, now: Instant, id: StreamId, connection: &mut Connection) {
@@ -221,31 +242,32 @@ macro_rules! quic_node {
                 while let Some(event) = connection.poll() {
                     match event {
                         Event::Connected if self.side == Side::Client => {
-                            self.stream = connection.streams().open(Dir::Uni);
+                            let streams = if self.size == u64::MAX && !self.ends { STREAMS } else { 1 };
+                            let opened = (0..streams).map_while(|_| connection.streams().open(Dir::Uni));
+                            self.writable = opened.collect();
                         }
                         Event::ConnectionLost { reason } if self.finished.is_none() => {
                             self.error = Some(reason.to_string());
                         }
-                        Event::Stream($proto::StreamEvent::Finished { .. }) => {
+                        Event::Stream(StreamEvent::Opened { dir }) => {
+                            while let Some(id) = connection.streams().accept(dir) {
+                                self.read(now, id, connection);
+                            }
+                        }
+                        Event::Stream(StreamEvent::Readable { id }) => self.read(now, id, connection),
+                        Event::Stream(StreamEvent::Writable { id }) => self.writable.push_back(id),
+                        Event::Stream(StreamEvent::Finished { .. }) => {
                             self.finished = Some(now);
                             connection.close(now, VarInt::from_u32(0), Bytes::new());
                         }
                         _ => {}
                     }
                 }
-                self.rtt = smoothed_rtt(connection);
-                if self.stream.is_some() {
-                    self.rtt_total += self.rtt;
-                    self.turns += 1;
+                if self.is_stopped && self.finished.is_none() {
+                    self.finished = Some(now);
+                    connection.close(now, VarInt::from_u32(0), Bytes::new());
                 }
-                if self.side == Side::Server && self.stream.is_none() {
-                    self.stream = connection.streams().accept(Dir::Uni);
-                }
-                match (self.stream, self.side) {
-                    (Some(id), Side::Client) if self.finished.is_none() => self.write(id, connection),
-                    (Some(id), Side::Server) => self.read(now, id, connection),
-                    _ => {}
-                }
+                self.write(connection);
             }
 
             fn done(&self) -> bool {
@@ -255,10 +277,19 @@ macro_rules! quic_node {
             fn variable(&self, name: &str) -> Option<f64> {
                 match name {
                     "bytes" => Some(self.bytes as f64),
-                    "rtt" => Some(self.rtt.as_secs_f64()),
                     "finished" => Some(f64::from(u8::from(self.finished.is_some()))),
                     _ => None,
                 }
+            }
+
+            fn command(&mut self, text: &str) -> bool {
+                if self.ends {
+                    return false;
+                }
+                let bytes = text.strip_prefix("write ").and_then(|n| n.trim().parse::<u64>().ok());
+                self.size = self.size.saturating_add(bytes.unwrap_or_default());
+                self.is_stopped |= text == "stop";
+                bytes.is_some() || text == "stop"
             }
         }
     };

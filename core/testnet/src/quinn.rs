@@ -21,6 +21,10 @@ fn receive(
     endpoint.handle(now, remote, Some(local), ecn, bytes, buffer)
 }
 
-fn smoothed_rtt(connection: &Connection) -> Duration {
-    connection.rtt()
+fn smoothed_rtt(connection: &Connection) -> f64 {
+    connection.rtt().as_secs_f64()
+}
+
+fn window(connection: &Connection) -> f64 {
+    connection.congestion_state().window() as f64
 }
