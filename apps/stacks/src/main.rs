@@ -1,91 +1,106 @@
-//! Prints the table of `docs/stacks.md`: stacks and their controllers over links.
+//! Real QUIC stacks in simulated networks.
 //!
 //! ```sh
-//! cargo run --release -p narrows-stacks -- [--link LINK]... [--seconds S] [--bytes N] [--seed N] [--only NAME,NAME]
+//! narrows-stacks [--link LINK]... [--seconds S] [--bytes N] [--seed N] [--only NAME,NAME]
+//! narrows-stacks networks [--networks N] [--mixes N] [--seed N] [--jobs N] [--json] [--only NAME,NAME]
 //! ```
 
-use narrows_stacks::{STACKS, Test};
+use narrows_stacks::networks::Networks;
+use narrows_stacks::registry;
+use narrows_stacks::table::Table;
+use std::collections::VecDeque;
 use std::process::ExitCode;
-use std::time::Duration;
 
-/// Links of a run without `--link`.
-const LINKS: [&str; 6] = [
-    "20Mbit/s,25ms",
-    "20Mbit/s,25ms,loss=1%",
-    "20Mbit/s,25ms,loss=5%",
-    "20Mbit/s,25ms,loss=10%",
-    "20Mbit/s,25ms,jitter=20ms",
-    "20Mbit/s,25ms,reorder=5%/10ms",
-];
+/// The networks of small seeds are those on which rrtp was developed.
+const NETWORKS_SEED: u64 = 2_000_001;
 
-struct Options {
-    links: Vec<String>,
-    only: Vec<String>,
-    seconds: f64,
-    bytes: u64,
-    seed: u64,
+/// The words of the command line that are left.
+struct Words(VecDeque<String>);
+
+impl Words {
+    fn value(&mut self, flag: &str) -> Result<String, String> {
+        self.0.pop_front().ok_or_else(|| format!("{flag} needs a value"))
+    }
+
+    fn number(&mut self, flag: &str, least: u64, most: u64) -> Result<u64, String> {
+        let value = self.value(flag)?;
+        let number = value.parse().ok().filter(|n| (least..=most).contains(n));
+        number.ok_or_else(|| format!("{flag}: '{value}' is not a number from {least} to {most}"))
+    }
+
+    fn names(&mut self, flag: &str) -> Result<Vec<String>, String> {
+        Ok(self.value(flag)?.split(',').map(|name| name.trim().to_string()).collect())
+    }
 }
 
-fn options() -> Result<Options, String> {
-    let mut options =
-        Options { links: Vec::new(), only: Vec::new(), seconds: 15.0, bytes: u64::MAX, seed: 1 };
-    let mut args = std::env::args().skip(1);
-    while let Some(flag) = args.next() {
-        let value = args.next().ok_or_else(|| format!("{flag} needs a value"))?;
-        let wrong = || format!("{flag}: '{value}' is not a positive number");
+fn unknown<T>(flag: &str, known: &[&str]) -> Result<T, String> {
+    Err(format!("unknown flag '{flag}': expected one of {}", known.join(", ")))
+}
+
+fn table(mut words: Words) -> Result<(), String> {
+    let mut table = Table { seconds: 15.0, seed: 1, ..Table::default() };
+    while let Some(flag) = words.0.pop_front() {
         match flag.as_str() {
-            "--link" => options.links.push(value),
-            "--only" => options.only.extend(value.split(',').map(String::from)),
+            "--link" => table.links.push(words.value(&flag)?),
+            "--only" => table.only.extend(words.names(&flag)?),
             "--seconds" => {
+                let value = words.value(&flag)?;
                 let seconds = value.parse().ok().filter(|s| (0.001..=1e6).contains(s));
-                options.seconds = seconds.ok_or_else(wrong)?;
+                let wrong =
+                    || format!("--seconds: '{value}' is not a number from 0.001 to 1000000");
+                table.seconds = seconds.ok_or_else(wrong)?;
             }
-            "--bytes" => options.bytes = value.parse().map_err(|_| wrong())?,
-            "--seed" => options.seed = value.parse().map_err(|_| wrong())?,
-            _ => {
-                let known = "--link, --seconds, --bytes, --seed, --only";
-                return Err(format!("unknown flag '{flag}': expected one of {known}"));
-            }
+            "--bytes" => table.bytes = Some(words.number(&flag, 1, 1 << 50)?),
+            "--seed" => table.seed = words.number(&flag, 0, u64::MAX)?,
+            _ => return unknown(&flag, &["--link", "--seconds", "--bytes", "--seed", "--only"]),
         }
     }
-    if options.links.is_empty() {
-        options.links = LINKS.map(String::from).to_vec();
-    }
-    Ok(options)
+    table.print()
 }
 
-/// One row per controller, one column per link: Mbit/s and the mean smoothed RTT in ms.
-fn print(options: &Options) -> Result<(), String> {
-    let heads: Vec<String> = options.links.iter().map(|link| format!(" `{link}` |")).collect();
-    println!("| stack | controller |{}", heads.concat());
-    println!("|---|---|{}", "---|".repeat(heads.len()));
-    for stack in &STACKS {
-        for controller in (stack.controllers)() {
-            let is_named = |only: &String| *only == controller || only == stack.name;
-            if !options.only.is_empty() && !options.only.iter().any(is_named) {
-                continue;
+fn networks(mut words: Words) -> Result<(), String> {
+    let only = Vec::new();
+    let seed = NETWORKS_SEED;
+    let mut networks = Networks { only, networks: 10, mixes: 0, seed, jobs: 1, json: false };
+    while let Some(flag) = words.0.pop_front() {
+        match flag.as_str() {
+            "--networks" => networks.networks = words.number(&flag, 0, 10_000)? as usize,
+            "--mixes" => networks.mixes = words.number(&flag, 0, 10_000)? as usize,
+            "--seed" => networks.seed = words.number(&flag, 0, u64::MAX)?,
+            "--jobs" => networks.jobs = words.number(&flag, 1, 1024)? as usize,
+            "--json" => networks.json = true,
+            "--only" => networks.only.extend(words.names(&flag)?),
+            _ => {
+                let known = ["--networks", "--mixes", "--seed", "--jobs", "--json", "--only"];
+                return unknown(&flag, &known);
             }
-            let mut row = format!("| {} | {controller} |", stack.name);
-            for link in &options.links {
-                let test = Test {
-                    link: link.clone(),
-                    bytes: options.bytes,
-                    limit: Duration::from_secs_f64(options.seconds),
-                    seed: options.seed,
-                };
-                let outcome = (stack.run)(&controller, &test);
-                let o = outcome.map_err(|e| format!("{} {controller}: {e}", stack.name))?;
-                let rtt_ms = o.rtt.as_secs_f64() * 1e3;
-                row += &format!(" {:.2}, {rtt_ms:.0} |", o.goodput_bps / 1e6);
-            }
-            println!("{row}");
         }
     }
-    Ok(())
+    if networks.networks + networks.mixes == 0 {
+        return Err("--networks 0 needs some --mixes".into());
+    }
+    networks.print()
 }
 
 fn main() -> ExitCode {
-    match options().and_then(|options| print(&options)) {
+    let mut words = Words(std::env::args().skip(1).collect());
+    let registry = match registry() {
+        Ok(registry) => registry,
+        Err(e) => {
+            eprintln!("narrows-stacks: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let is_networks = words.0.front().is_some_and(|first| first == "networks");
+    let installed = registry.install().map_err(|e| e.to_string());
+    let done = installed.and_then(|()| match is_networks {
+        true => {
+            words.0.pop_front();
+            networks(words)
+        }
+        false => table(words),
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("narrows-stacks: {e}");
