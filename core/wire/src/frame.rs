@@ -4,6 +4,7 @@
 //! with a length: unknown ones are skipped. Any other unknown type ends the connection.
 
 use crate::bytes::{ByteReader, MAX_VARINT, Malformed, Sink};
+use crate::header::ConnectionId;
 use crate::prelude::Prelude;
 use crate::report::{Report, read_feedback};
 
@@ -48,6 +49,40 @@ pub const TOKEN: u8 = 0x48;
 /// Extension: the XOR of the frames of earlier packets, as [`RepairFields`](crate::RepairFields) reads it, from which a lost one is
 /// rebuilt.
 pub const REPAIR: u8 = 0x49;
+
+/// Extension: the connection id by which this end takes packets of a further path, as [`PathId`] reads it.
+pub const PATH_ID: u8 = 0x4a;
+
+/// The content of a PATH_ID: `| path (1) | connection id (4) |`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathId {
+    /// The path; 0 is the one of the handshake, which has its id already.
+    pub path: u8,
+    /// The id in packets to this frame's sender.
+    pub connection: ConnectionId,
+}
+
+impl PathId {
+    /// Reads the content of a PATH_ID.
+    ///
+    /// # Errors
+    /// It has another length than 5 bytes.
+    pub fn read(body: &[u8]) -> Result<PathId, Malformed> {
+        let mut source = ByteReader::new(body);
+        let path = source.byte()?;
+        let connection = ConnectionId(source.u32()?);
+        if source.is_empty() {
+            Ok(PathId { path, connection })
+        } else {
+            Err(Malformed::new("a PATH_ID of more than 5 bytes"))
+        }
+    }
+    /// Its bytes.
+    pub fn bytes(&self) -> [u8; 5] {
+        let [a, b, c, d] = self.connection.0.to_be_bytes();
+        [self.path, a, b, c, d]
+    }
+}
 
 /// The longest reason of a CLOSE, in bytes.
 pub const MAX_REASON_BYTES: usize = 255;

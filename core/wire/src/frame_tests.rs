@@ -276,3 +276,14 @@ fn writer_refuses_frames_that_readers_refuse() {
     let mut none: [u8; 3] = [0; 3];
     assert_eq!(PRELUDE.write(&mut Sink::new(&mut none)), Err(BufferFull));
 }
+
+#[test]
+fn path_id_has_five_bytes() {
+    let id = PathId { path: 3, connection: ConnectionId(0x0102_0304) };
+    assert_eq!(id.bytes(), [3, 1, 2, 3, 4]);
+    assert_eq!(PathId::read(&id.bytes()), Ok(id));
+    let mut long = id.bytes().to_vec();
+    assert!((0..5).all(|length| PathId::read(&long[..length]).is_err()));
+    long.push(0);
+    assert!(PathId::read(&long).is_err());
+}

@@ -40,7 +40,7 @@ pub use bytes::{BufferFull, Malformed};
 pub use cookie::{Cookie, CookieSecrets};
 pub use frame::{Frame, Frames};
 pub use header::ConnectionId;
-pub use keys::Suite;
+pub use keys::{PathKeys, PathSecrets, Suite};
 pub use noise::early::{EarlyHandshake, EarlyRequest};
 pub use noise::{ClientHandshake, Established, HandshakeError, ServerHandshake, StaticKey};
 pub use packet::ParsedPacket;

@@ -12,7 +12,7 @@
 use crate::bytes::Sink;
 use crate::cookie::Cookie;
 use crate::header::ConnectionId;
-use crate::keys::{Secret, Suite};
+use crate::keys::{PathKeys, Secret, Suite};
 use crate::packet::{self, Finish, MAX_LONG_BYTES, Nonce, Start, StartEcho};
 use crate::params::{Hello, MAX_HELLO_BYTES};
 use crate::seal::{Opener, Sealer};
@@ -43,6 +43,8 @@ pub struct Established {
     pub sealer: Sealer,
     /// For packets from the peer.
     pub opener: Opener,
+    /// For further paths.
+    pub path_keys: PathKeys,
     /// Hash of the whole handshake, equal at both ends and unique to this handshake (channel
     /// binding).
     pub hash: [u8; 32],
@@ -88,10 +90,13 @@ fn established(
     let (initiator, responder) = state.dangerously_get_raw_split();
     let (send, receive) =
         if state.is_initiator() { (initiator, responder) } else { (responder, initiator) };
-    let derived = Sealer::new(peer.connection, &Secret::first(suite, &hash, &send))
-        .zip(Opener::new(&Secret::first(suite, &hash, &receive)));
-    let (sealer, opener) = derived.ok_or(HandshakeError::Library("key derivation"))?;
-    Ok(Established { key, peer, sealer, opener, hash })
+    let send = Secret::first(suite, &hash, &send);
+    let receive = Secret::first(suite, &hash, &receive);
+    let underived = || HandshakeError::Library("key derivation");
+    let sealer = Sealer::new(peer.connection, &send, 0).ok_or_else(underived)?;
+    let opener = Opener::new(&receive, 0).ok_or_else(underived)?;
+    let path_keys = PathKeys { send, receive };
+    Ok(Established { key, peer, sealer, opener, path_keys, hash })
 }
 
 /// The client's side, from START to the keys.

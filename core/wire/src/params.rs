@@ -55,6 +55,8 @@ pub struct Params {
     /// Number of the latest packets that this endpoint keeps in order to rebuild a lost one from REPAIR frames. With 0
     /// it neither accepts nor sends REPAIR frames.
     pub repair: u64,
+    /// Number of paths that this endpoint can use at once; 0 and 1 mean one path.
+    pub paths: u64,
 }
 
 const OFFERED: u8 = 8;
@@ -62,6 +64,7 @@ const RESET_TOKEN: u8 = 9;
 const CONTROLLER: u8 = 10;
 const APPLICATIONS: u8 = 11;
 const REPAIR: u8 = 12;
+const PATHS: u8 = 13;
 
 impl Hello {
     /// Writes the hello.
@@ -103,7 +106,8 @@ impl Hello {
             sink.byte(APPLICATIONS)?;
             p.applications.write(sink)?;
         }
-        write_number(sink, REPAIR, p.repair)
+        write_number(sink, REPAIR, p.repair)?;
+        write_number(sink, PATHS, p.paths)
     }
 
     /// Reads a hello.
@@ -144,6 +148,7 @@ impl Hello {
                 }
                 APPLICATIONS => p.applications = ApplicationProtocols::read(value)?,
                 REPAIR => p.repair = whole(value)?,
+                PATHS => p.paths = whole(value)?,
                 _ => {}
             }
         }
@@ -185,14 +190,15 @@ mod tests {
         fn hellos_come_back(
             id in any::<u32>(), n in prop::array::uniform7(0u64..1 << 62), shift in 0u32..62,
             offered in any::<Option<u32>>(), reset_token in any::<Option<[u8; 16]>>(),
-            controller in "[ -~]{0,128}", names in prop::collection::btree_set("[!-+\\--~]{1,20}", 0..6), repair in 0u64..1000, cut in any::<prop::sample::Index>(),
+            controller in "[ -~]{0,128}", names in prop::collection::btree_set("[!-+\\--~]{1,20}", 0..6), repair in 0u64..1000,
+            paths in 0u64..300, cut in any::<prop::sample::Index>(),
             corrupt in any::<(prop::sample::Index, u8)>(),
         ) {
             let [a, b, c, d, e, f, g] = n.map(|x| x >> shift);
             let hello = Hello { connection: ConnectionId(id), params: Params {
                 idle_timeout_ms: a, max_datagram: b, max_data: c, max_stream: d,
                 max_streams_both: e, max_streams_one: f, max_message: g, offered, reset_token, controller,
-                applications: ApplicationProtocols::new(names).unwrap(), repair,
+                applications: ApplicationProtocols::new(names).unwrap(), repair, paths,
             } };
             let mut buffer = [0; MAX_HELLO_BYTES];
             let mut sink = Sink::new(&mut buffer);

@@ -1,8 +1,8 @@
 //! Sealing and opening data packets: AEAD by ring, in place.
 //!
-//! The nonce is 32 zero bits and the packet number (64 bits, highest byte first); the header is the
+//! The nonce is the path (32 bits) and the packet number (64 bits), highest byte first; the header is the
 //! associated data. A [`Sealer`] takes ascending numbers only, so no nonce is used twice under a
-//! key; an [`Opener`] opens each number once. Each direction has its own key phase: a sealer moves
+//! key; an [`Opener`] opens each number once. Each direction of each path has its own key phase: a sealer moves
 //! to its next key by itself, and an opener follows when a packet under that key is authentic.
 
 use crate::bytes::Malformed;
@@ -83,9 +83,9 @@ impl std::error::Error for OpenError {
 }
 
 #[inline]
-fn nonce(number: u64) -> Nonce {
+fn nonce(path: u8, number: u64) -> Nonce {
     let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
-    Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h])
+    Nonce::assume_unique_for_key([0, 0, 0, path, a, b, c, d, e, f, g, h])
 }
 
 /// A sealed packet's nonce in the sense of RFC 3540, by which a receiver proves that the packet arrived. It is the last
@@ -95,9 +95,10 @@ pub fn receipt_nonce(datagram: &[u8]) -> u8 {
     datagram.last().copied().unwrap_or_default()
 }
 
-/// The sending end of one direction.
+/// The sending end of one direction of a path.
 pub struct Sealer {
     connection: ConnectionId,
+    path: u8,
     /// The random bits of the next header.
     random: u8,
     key: LessSafeKey,
@@ -115,9 +116,10 @@ pub struct Sealer {
 impl Sealer {
     /// For packets to the peer's `connection`. `None` if the library refuses the secret, which does
     /// not happen.
-    pub(crate) fn new(connection: ConnectionId, secret: &Secret) -> Option<Sealer> {
+    pub(crate) fn new(connection: ConnectionId, secret: &Secret, path: u8) -> Option<Sealer> {
         Some(Sealer {
             connection,
+            path,
             random: 0,
             key: secret.key()?,
             next: secret.next()?,
@@ -206,7 +208,7 @@ impl Sealer {
         written: usize,
         tail: &[u8],
     ) -> Option<()> {
-        let nonce = nonce(number);
+        let nonce = nonce(self.path, number);
         let header = Aad::from(header);
         let (payload, tag) = rest.split_last_chunk_mut::<TAG_BYTES>()?;
         payload.get_mut(written..)?.copy_from_slice(tail);
@@ -244,8 +246,9 @@ impl Sealer {
     }
 }
 
-/// The receiving end of one direction.
+/// The receiving end of one direction of a path.
 pub struct Opener {
+    path: u8,
     /// Boxed because most connections never update their keys, and a key of ring's is half a
     /// kilobyte.
     previous: Option<Box<LessSafeKey>>,
@@ -280,9 +283,10 @@ enum KeyPhase {
 
 impl Opener {
     /// `None` if the library refuses the secret, which does not happen.
-    pub(crate) fn new(secret: &Secret) -> Option<Opener> {
+    pub(crate) fn new(secret: &Secret, path: u8) -> Option<Opener> {
         let next = secret.next()?;
         Some(Opener {
+            path,
             previous: None,
             current: secret.key()?,
             next: next.key()?,
@@ -324,7 +328,7 @@ impl Opener {
             .split_at_mut_checked(header.len())
             .filter(|(_, rest)| rest.len() >= TAG_BYTES)
             .ok_or(OpenError::Malformed(Malformed::new("a data packet without a seal")))?;
-        let opened = key.open_in_place(nonce(number), Aad::from(&*front), rest);
+        let opened = key.open_in_place(nonce(self.path, number), Aad::from(&*front), rest);
         let Ok(payload) = opened else {
             self.forged += 1;
             return Err(OpenError::Forged);
@@ -372,8 +376,8 @@ impl Opener {
 pub(crate) fn pair(suite: Suite, seed: u8) -> (Sealer, Opener) {
     let secret = Secret::first(suite, &[seed; 32], &[seed.wrapping_add(1); 32]);
     (
-        Sealer::new(ConnectionId(0x0102_0304), &secret).expect("HKDF of 32 bytes"),
-        Opener::new(&secret).expect("HKDF of 32 bytes"),
+        Sealer::new(ConnectionId(0x0102_0304), &secret, 0).expect("HKDF of 32 bytes"),
+        Opener::new(&secret, 0).expect("HKDF of 32 bytes"),
     )
 }
 

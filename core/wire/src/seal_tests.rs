@@ -1,4 +1,5 @@
 use super::*;
+use crate::keys::PathKeys;
 use proptest::prelude::*;
 
 const PAYLOAD: &[u8] = b"a prelude and some frames";
@@ -234,5 +235,46 @@ proptest! {
     fn any_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let (_, mut opener) = pair(Suite::Aes256Gcm, 1);
         prop_assert!(opener.open(&mut bytes).is_err());
+    }
+}
+
+/// A packet opens only as one of its path, and each path has its own numbers and key updates.
+#[test]
+fn packets_of_one_path_open_on_no_other() {
+    for suite in Suite::ALL {
+        let keys = |seed: u8| {
+            let secret = |n: u8| Secret::first(suite, &[seed; 32], &[n; 32]);
+            PathKeys { send: secret(1), receive: secret(2) }
+        };
+        let ours = keys(1);
+        let same = keys(1);
+        let theirs = PathKeys { send: same.receive, receive: same.send };
+        assert!(ours.path(0).is_none(), "the handshake's own path");
+        let mut openers: Vec<Opener> = vec![Opener::new(&theirs.receive, 0).unwrap()];
+        openers.extend((1..8).map(|path| theirs.path(path).unwrap().opener().unwrap()));
+        let id = ConnectionId(1);
+        let mut datagrams =
+            vec![sealed(&mut Sealer::new(id, &ours.send, 0).unwrap(), 5, None, PAYLOAD)];
+        for path in 1..8 {
+            let mut sealer = ours.path(path).unwrap().sealer(id).unwrap();
+            datagrams.push(sealed(&mut sealer, 5, None, PAYLOAD));
+        }
+        for (path, opener) in openers.iter_mut().enumerate() {
+            for (sent, datagram) in datagrams.iter().enumerate() {
+                let opened = open(opener, datagram);
+                let expected = match sent == path {
+                    true => Ok((5, PAYLOAD.to_vec())),
+                    false if sent > path => Err(OpenError::Replayed),
+                    false => Err(OpenError::Forged),
+                };
+                assert_eq!(opened, expected, "a packet of path {sent} on {path}");
+            }
+        }
+        // Even with one key for two paths, the nonces would differ.
+        let secret = Secret::first(suite, &[3; 32], &[3; 32]);
+        let datagram = sealed(&mut Sealer::new(id, &secret, 1).unwrap(), 5, None, PAYLOAD);
+        let mut other = Opener::new(&secret, 2).unwrap();
+        assert_eq!(open(&mut other, &datagram), Err(OpenError::Forged));
+        assert!(open(&mut Opener::new(&secret, 1).unwrap(), &datagram).is_ok());
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
-use crate::frame::{NEW_PATH, REPAIR, SKIPPED, UNCOUNTED};
+use crate::frame::{NEW_PATH, PATH_ID, PathId, REPAIR, SKIPPED, UNCOUNTED};
 use crate::header::ConnectionId;
-use crate::keys::Secret;
+use crate::keys::{PathKeys, Secret};
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
 use crate::packet::{self, ParsedPacket};
 use crate::params::{Hello, MAX_HELLO_BYTES, Params};
@@ -68,6 +68,7 @@ fn handshake(v: &mut Vectors, suite: Suite) {
             controller: "rrtp".into(),
             applications: Default::default(),
             repair: 0,
+            paths: 0,
         },
     };
     let client_hello = Hello {
@@ -145,7 +146,7 @@ fn schedule(v: &mut Vectors, suite: Suite) {
     v.add("key.0", &first.raw_key());
     v.add("key.1", &second.raw_key());
     v.add("payload", &[0, 0, 0, 0, 1]);
-    let mut sealer = Sealer::new(ConnectionId(0x0102_0304), &first).unwrap();
+    let mut sealer = Sealer::new(ConnectionId(0x0102_0304), &first, 0).unwrap();
     let mut seal = |number: u64, acked: Option<u64>, sealer: &mut Sealer| {
         let head = Sealer::header_len(number, acked);
         let mut datagram = vec![0; head + 5 + 16];
@@ -159,6 +160,14 @@ fn schedule(v: &mut Vectors, suite: Suite) {
     sealer.acknowledged(0x0123_4567);
     assert!(sealer.update());
     seal(0x0123_4568, Some(0x0123_4567), &mut sealer);
+    let keys = PathKeys { send: first, receive: second };
+    let secrets = keys.path(1).unwrap();
+    v.add("path.1.key.0", &secrets.raw_key());
+    let mut sealer = secrets.sealer(ConnectionId(0x0506_0708)).unwrap();
+    let mut datagram = [0; 8 + 5 + 16];
+    datagram[12] = 1;
+    sealer.seal(5, None, &mut datagram).unwrap();
+    v.add("path.1.packet.5", &datagram);
 }
 
 fn frames(v: &mut Vectors) {
@@ -182,6 +191,7 @@ fn frames(v: &mut Vectors) {
         nonce_sum: 0xa5,
         runs,
     };
+    let path_id = PathId { path: 1, connection: ConnectionId(0x0506_0708) }.bytes();
     let all = [
         ("PADDING", Frame::Padding(3)),
         ("PING", Frame::Ping),
@@ -207,6 +217,7 @@ fn frames(v: &mut Vectors) {
         ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
         ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
         ("UNCOUNTED", Frame::Extension { kind: UNCOUNTED, body: &[1] }),
+        ("PATH_ID", Frame::Extension { kind: PATH_ID, body: &path_id }),
         // Of the packets 9 and 7 numbers below, with a PING and an empty payload.
         ("REPAIR", Frame::Extension { kind: REPAIR, body: &[9, 1, 0b101, 0, 1] }),
     ];

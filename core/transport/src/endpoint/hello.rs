@@ -36,5 +36,6 @@ pub(super) fn params(config: &ConnectionConfig) -> Params {
         controller: if is_printable_label(label) { label.to_string() } else { String::new() },
         applications: config.applications.clone(),
         repair: config.repair(),
+        paths: 0,
     }
 }
