@@ -11,3 +11,4 @@ pub mod packet_sender;
 pub mod protocol;
 pub mod ranges;
 pub mod rtt;
+pub mod scheduled_path;

@@ -76,7 +76,7 @@ impl MultipathSender {
     }
     /// Mutable access to it.
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
-        self.paths[0].is_stale = true;
+        self.paths[0].scheduled.is_stale = true;
         self.paths[0].link.sender.controller_mut()
     }
     /// The limit that it waits for.
@@ -123,9 +123,7 @@ impl MultipathSender {
     /// A packet with this range leaves on path `index`.
     fn send(&mut self, now: Time, index: usize, range: SentRange, bytes: u32) -> SenderOutput {
         let path = &mut self.paths[index];
-        path.is_stale = true;
-        path.is_permitted = false;
-        path.liveness.on_sent(now);
+        path.scheduled.on_sent(now);
         path.result.sent_bytes += u64::from(range.length);
         path.result.copied_bytes += if range.copy { u64::from(range.length) } else { 0 };
         self.scheduler.on_sent(index, range.length, range.copy);
@@ -171,7 +169,9 @@ impl MultipathSender {
         let class = TrafficClass::Bulk;
         let piece = Piece { length, backlog, class, deadline: Time::NEVER, is_lost };
         match self.scheduler.choose(now, &self.states, &piece) {
-            Choice::Send(index) if self.paths.get(index).is_some_and(|p| p.is_permitted) => {
+            Choice::Send(index)
+                if self.paths.get(index).is_some_and(|p| p.scheduled.is_permitted) =>
+            {
                 Some(index)
             }
             Choice::Send(_) => None,
@@ -212,7 +212,7 @@ impl MultipathSender {
     /// A copy of a piece that is in flight on another path, if the scheduler wants one.
     fn next_copy(&mut self, now: Time) -> Option<SenderOutput> {
         for on in 0..self.paths.len() {
-            if !self.paths[on].is_permitted {
+            if !self.paths[on].scheduled.is_permitted {
                 continue;
             }
             for path in (0..self.paths.len()).filter(|p| *p != on) {
@@ -264,14 +264,14 @@ impl MultipathSender {
         for index in 0..self.paths.len() {
             self.couple(now, index);
             let path = &mut self.paths[index];
-            path.is_stale = true;
-            let was_silent = path.liveness.is_silent();
+            path.scheduled.is_stale = true;
+            let was_silent = path.scheduled.liveness.is_silent();
             let is_due = path.silence_due(all_arrived) <= now;
             path.link.sender.on_timeout(now, &mut self.stream);
             path.on_losses(now);
             if is_due {
                 let pto = path.link.sender.pto();
-                path.liveness.on_timeout(now, pto);
+                path.scheduled.liveness.on_timeout(now, pto);
                 path.link.sender.force();
                 if !was_silent {
                     self.leave(index);
@@ -286,7 +286,7 @@ impl MultipathSender {
         };
         self.couple(now, index);
         let path = &mut self.paths[index];
-        path.is_stale = true;
+        path.scheduled.is_stale = true;
         if (path.link.has_handshake() || p.has(Packet::SYN)) && path.link.on_answer(now, p) {
             return;
         }
@@ -298,7 +298,7 @@ impl MultipathSender {
         }
         path.on_losses(now);
         let outstanding = path.link.sender.packets_in_flight() > 0;
-        path.liveness.on_answer(now, outstanding);
+        path.scheduled.liveness.on_answer(now, outstanding);
     }
 
     /// When to poll again.
@@ -308,8 +308,9 @@ impl MultipathSender {
         let mut due = self.waits_until;
         for path in &mut self.paths {
             path.leave_unused();
-            if path.state.status != PathStatus::Unusable && path.state.sendable > now {
-                due = due.min(path.state.sendable);
+            let state = &path.scheduled.state;
+            if state.status != PathStatus::Unusable && state.sendable > now {
+                due = due.min(state.sendable);
             }
             due = due.min(path.link.handshake_due());
             if path.link.is_open() {
@@ -355,10 +356,10 @@ impl Machine for MultipathSender {
             if path.link.is_open() && path.link.sender.is_forced() {
                 return self.send_forced(now, index);
             }
-            if path.is_stale || path.state.sendable <= now && !path.is_permitted {
+            if path.scheduled.is_outdated(now) {
                 path.refresh(now);
             }
-            self.states[index] = path.state;
+            self.states[index] = path.scheduled.state;
         }
         self.limit = match self.stream.is_empty() {
             true => SendingLimit::Application,
