@@ -12,6 +12,20 @@ use std::collections::VecDeque;
 /// empty.
 const MIN_FRAME_BYTES: usize = 32;
 
+/// Most streams whose bytes [`Streams::waiting`] counts.
+const MAX_COUNTED: usize = 16;
+
+/// Data that wait to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WaitingData {
+    /// Bytes to retransmit.
+    pub lost: u64,
+    /// New bytes; `u64::MAX` if the application writes more than the send buffer takes.
+    pub fresh: u64,
+    /// Whether control frames wait.
+    pub is_control: bool,
+}
+
 impl Streams {
     /// Whether [`fill`](Streams::fill) would write a frame.
     pub fn has_something(&mut self) -> bool {
@@ -37,6 +51,25 @@ impl Streams {
                 stream.in_fresh = stream.send.as_mut()?.next_new().is_some();
                 stream.in_fresh.then_some(())
             })
+    }
+
+    /// The data that wait to be sent, of the first streams in turn.
+    pub fn waiting(&self) -> WaitingData {
+        let is_control = !self.queues.control.is_empty() || self.all.window.is_pending();
+        let mut waiting = WaitingData { is_control, ..WaitingData::default() };
+        let half = |id| self.map.get(id).and_then(|stream| stream.send.as_ref());
+        for half in self.queues.again.ids().take(MAX_COUNTED).filter_map(half) {
+            waiting.lost += half.lost_bytes();
+        }
+        for half in self.queues.fresh.ids().take(MAX_COUNTED).filter_map(half) {
+            if half.is_endless() {
+                waiting.fresh = u64::MAX;
+                return waiting;
+            }
+            waiting.fresh += half.next_new().map_or(0, |(from, to)| to - from);
+        }
+        waiting.fresh = waiting.fresh.min(self.credit.room());
+        waiting
     }
 
     /// Writes frames until the packet is full, and reports each to `wrote`. Control frames come first, then streams by

@@ -30,6 +30,7 @@ use spare::SpareStreams;
 use stream::{MAX_STREAMS, Stream};
 use values::KEPT;
 
+pub use fill::WaitingData;
 pub use stream_map::StreamMap;
 pub use values::{FlowControlLimits, Read, SentFrame, Side, StreamError, StreamEvent, Violation};
 

@@ -32,6 +32,8 @@ pub(super) struct SendHalf {
     told: bool,
     /// Whether a write took only part of its data.
     wants_room: bool,
+    /// Whether one ever did.
+    was_full: bool,
     room: StreamBuffer,
 }
 
@@ -53,6 +55,7 @@ impl SendHalf {
             stopped: None,
             told: false,
             wants_room: false,
+            was_full: false,
             room: StreamBuffer::default(),
         }
     }
@@ -80,6 +83,7 @@ impl SendHalf {
         let bound = held.bound(&self.room, self.buffer.len());
         let n = bound.saturating_sub(self.buffer.len()).min(data.len());
         self.wants_room |= n < data.len();
+        self.was_full |= n < data.len();
         let bytes = self.buffer.len() + n;
         let capacity = self.buffer.capacity();
         if bytes > capacity {
@@ -162,6 +166,14 @@ impl SendHalf {
             }
         }
         self.is_end_due().then(|| (self.written(), self.written()))
+    }
+    /// Bytes to retransmit; some of them may have been acknowledged since.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost.iter().map(|(from, to)| to - from).sum()
+    }
+    /// Whether the application probably writes more than it has written: its writes have filled the buffer.
+    pub fn is_endless(&self) -> bool {
+        self.was_full && !self.finished && self.reset.is_none()
     }
     /// The next range of new bytes, within this stream's limit.
     #[inline]
