@@ -56,6 +56,7 @@ fn connection() -> ConnectionConfig {
         messages_held: 4,
         probes_rate: true,
         custom: Default::default(),
+        paths: 1,
         applications: ApplicationProtocols::new(["fuzzed"]).expect("a list"),
     }
 }

@@ -11,7 +11,7 @@ use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEven
 use narrows_transport::endpoint::NewConnection;
 use narrows_transport::streams::{FlowControlLimits, Read, Side};
 use narrows_wire::hostile::{HostilePeer, Lie};
-use narrows_wire::{Frame, Params};
+use narrows_wire::{ConnectionId, Frame, Params};
 use std::net::SocketAddr;
 
 /// Most heap bytes of a connection with these limits: windows and send buffers, stream states, messages, fragments, and
@@ -48,6 +48,7 @@ fn config(which: usize) -> ConnectionConfig {
         messages_held: 16,
         probes_rate: false,
         custom: Default::default(),
+        paths: 1,
         applications: Default::default(),
     }
 }
@@ -70,7 +71,10 @@ impl Tried {
         if side == Side::Server {
             config.applications = keys::application();
         }
-        let hello = Params { max_datagram: 1472, ..keys::permits() };
+        // A server of one protocol permits several paths. Without them, repair is possible.
+        let is_multipath = side == Side::Server && which % PROTOCOLS.len() == 3;
+        let paths = if is_multipath { 4 } else { 1 };
+        let hello = Params { max_datagram: 1472, paths, ..keys::permits() };
         let (established, peer) = keys::handshake(side, &hello, config.protocol.label());
         let peer_at = SocketAddr::from(([192, 0, 2, 1], 5000));
         let beginning = NewConnection {
@@ -115,6 +119,10 @@ impl Tried {
         }
         while let Some(id) = self.connection.accept() {
             self.peer_streams.push(id);
+        }
+        while let Some(path) = self.connection.wanted_path() {
+            let id = ConnectionId(0x0100_0000 + u32::from(path));
+            assert!((1..4).contains(&path) && self.connection.give_path_id(self.now, path, id));
         }
         let held = self.connection.memory();
         assert!(held <= MAX_HELD, "{held} bytes held");

@@ -23,6 +23,7 @@ pub fn permits() -> Params {
         max_streams_one: 8,
         max_message: 1400,
         repair: 128,
+        paths: 8,
         applications: application(),
         ..Params::default()
     }

@@ -192,6 +192,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         messages_held: 1024,
         probes_rate: true,
         custom: Default::default(),
+        paths: 1,
         applications: Default::default(),
     }
 }

@@ -1,5 +1,6 @@
 //! The methods that an application calls on a connection.
 
+use super::path::Path;
 use super::{Closed, Connection, MessageError, ReceivedMessage, Stats};
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
@@ -125,7 +126,7 @@ impl Connection {
     /// Starts a key update if the present key has been used long enough. Returns whether it did. Before a key reaches
     /// its limit, an update starts automatically.
     pub fn update_keys(&mut self) -> bool {
-        self.is_open() && self.sealer.update()
+        self.is_open() && self.path.sealer.update()
     }
     /// Replaces the path hints, after a change of path or with better estimates from `source`.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints, source: HintSource) {
@@ -133,7 +134,13 @@ impl Connection {
     }
     /// Sets an upper limit on the sending rate, regardless of the controller. `None` removes it.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
-        self.path.sender.limit_rate(most);
+        match &mut self.multipath {
+            None => self.path.sender.limit_rate(most),
+            Some(multipath) => {
+                multipath.rate_limit = most;
+                self.share_rate_limit();
+            }
+        }
     }
 
     /// Path hints for the next connection to the same peer, from measurements of this one.
@@ -143,10 +150,10 @@ impl Connection {
     /// - RTT: the smallest.
     /// - Loss rate: among packets that directly follow one with a short queueing delay. Absent below 200 such packets.
     ///
-    /// None of them if an end's IP address ever changed: the address that the connection has now may be another one
-    /// than that of the measurements.
+    /// None of them if an end's IP address ever changed, or with several paths: the address that the connection has now
+    /// may be another one than that of the measurements.
     pub fn learned(&self) -> PathHints {
-        self.path.learned()
+        if self.path_count() > 1 { PathHints::default() } else { self.path.learned() }
     }
     /// Counters and measurements up to now.
     pub fn stats(&self) -> Stats {
@@ -155,7 +162,7 @@ impl Connection {
         let (arrived, taken) = self.payload.streams.carried();
         let expired = self.payload.messages.expired;
         Stats {
-            counters: Counters { expired, ..self.path.sender.counters() },
+            counters: Counters { expired, ..self.counters() },
             datagrams_sent: self.traffic.datagrams_sent,
             bytes_sent: self.traffic.bytes_sent,
             bytes_received: self.traffic.bytes_received,
@@ -168,7 +175,7 @@ impl Connection {
             rtt_samples: self.path.rtts.1,
             window: send_limits.cwnd,
             rate: send_limits.pacing_rate,
-            flight: self.path.sender.packets_in_flight(),
+            flight: self.in_flight(),
             datagram: self.path.datagram() as u16,
             refused: self.traffic.refused,
             unproved: self.traffic.unproved,
@@ -178,6 +185,12 @@ impl Connection {
             radio_losses: self.path.sender.radio_losses(),
         }
     }
+    /// Counters of all paths.
+    fn counters(&self) -> Counters {
+        let mut sum = self.path.sender.counters();
+        self.further_paths().for_each(|path| sum.add(&path.sender.counters()));
+        sum
+    }
     /// Bytes of streams and messages acknowledged by the peer, plus those that the application received. Data sent
     /// twice may count twice.
     pub fn moved(&self) -> u64 {
@@ -186,7 +199,7 @@ impl Connection {
     }
     /// Packets sent that are neither acknowledged nor declared lost.
     pub fn in_flight(&self) -> u64 {
-        self.path.sender.packets_in_flight()
+        self.paths().map(|path| path.sender.packets_in_flight()).sum()
     }
     /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {
@@ -194,10 +207,9 @@ impl Connection {
         payload.streams.memory()
             + payload.messages.memory()
             + self.inbox.memory()
-            + self.path.sender.memory()
-            + self.receiver.memory()
-            + self.receiver.received().memory()
-            + self.nonces.memory()
+            + self.paths().map(Path::memory).sum::<usize>()
+            + self.further_paths().count() * size_of::<Path>()
+            + self.multipath.as_ref().map_or(0, |multipath| multipath.memory())
             + self.repairs.as_ref().map_or(0, |repairs| repairs.memory())
     }
     /// The controller's variables, for time series.
@@ -206,7 +218,7 @@ impl Connection {
     }
     /// The peer's connection ID, which packets to the peer carry.
     pub fn peer_id(&self) -> ConnectionId {
-        self.sealer.connection()
+        self.path.sealer.connection()
     }
     /// Label of this end's protocol for sending: name and parameters.
     pub fn protocol(&self) -> &str {

@@ -47,6 +47,9 @@ pub struct ConnectionConfig {
     /// Application protocols of this end, in order of preference. A connection needs one that both ends list, or empty
     /// lists at both.
     pub applications: ApplicationProtocols,
+    /// Number of paths that a connection may have at once, at most [`MAX_PATHS`](super::MAX_PATHS). A server permits
+    /// what the client uses; with 1, or a peer without several paths, there is one.
+    pub paths: u8,
 }
 
 impl ConnectionConfig {

@@ -16,6 +16,8 @@ pub struct Transmit {
     pub segment: usize,
     /// The ECN field (0 to 3).
     pub ecn: u8,
+    /// Number of the endpoint's socket that sends it: that of the path at a client with several paths, otherwise 0.
+    pub socket: u8,
 }
 
 /// Reason for the end of a connection.

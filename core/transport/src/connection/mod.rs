@@ -5,7 +5,9 @@
 //! modules:
 //!
 //! - `receive` parses packets, and `report_frame` encodes the reports of `packet_receiver`.
-//! - `path` has what belongs to the path: the peer's address, the packet sender and its controller, the datagram size.
+//! - `path` has what belongs to a path: the peer's address, keys and packet numbers, the packet sender and its
+//!   controller, the packet receiver, the datagram size.
+//! - `multipath` has the further paths, if the application opens some: it chooses the path of each packet.
 //! - `repair` sends repair packets and rebuilds lost packets.
 //! - `close` ends the connection (`life`).
 //!
@@ -26,6 +28,7 @@ mod ecn;
 mod event;
 mod life;
 mod messages;
+mod multipath;
 mod new_connection;
 mod nonces;
 mod outgoing_token;
@@ -47,6 +50,7 @@ pub use config::ConnectionConfig;
 pub use early::{EarlyData, EarlyExchange};
 pub use event::{Closed, ConnectionEvent, Stats, Transmit};
 pub use messages::{MessageError, ReceivedMessage};
+pub use multipath::{MAX_PATHS, PathStats};
 pub use new_connection::NewConnection;
 
 use crate::streams::{FlowControlLimits, Side, Streams};
@@ -56,6 +60,7 @@ use early::EarlyState;
 use ecn::EcnField;
 use life::Life;
 use messages::{Inbox, MessageLimits};
+use multipath::{Multipath, PathTemplate};
 use narrows_base::{Duration, RandomKey, Time};
 use narrows_congestion::{Environment, HintSource, PathHints};
 use narrows_recovery::packet_receiver::{
@@ -64,13 +69,12 @@ use narrows_recovery::packet_receiver::{
 use narrows_recovery::packet_sender::{PacketSender, PacketSenderConfig};
 use narrows_recovery::protocol::is_printable_label;
 use narrows_wire::prf::Prf;
-use narrows_wire::{Established, Opener, Sealer, Token};
-use nonces::{ReceivedNonces, SentNonces};
+use narrows_wire::{Established, Token};
+use nonces::SentNonces;
 use outgoing_token::OutgoingToken;
-use path::{Mtu, Path, PeerAddress};
+use path::{Mtu, Path, PathParts, PeerAddress};
 use payload::{ConnectionPayload, UDP_OVERHEAD, USUAL_DATAGRAM};
 use repair::Repairs;
-use report_frame::PeerClock;
 use timeouts::Timeouts;
 use traffic::TrafficCounters;
 
@@ -81,13 +85,9 @@ const RECEIVER: ReceiverConfig =
     ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
 /// A connection after its handshake.
 pub struct Connection {
-    path: Path,
+    /// The path of the handshake; while a method of `multipath` works on another path, that one.
+    path: Box<Path>,
     payload: ConnectionPayload,
-    sealer: Sealer,
-    opener: Opener,
-    nonces: SentNonces,
-    receiver: PacketReceiver<ReceivedNonces>,
-    peer_clock: PeerClock,
     inbox: Inbox,
     message_limits: MessageLimits,
     life: Life,
@@ -101,6 +101,8 @@ pub struct Connection {
     early: Option<EarlyState>,
     /// Repair packets, if both ends support them.
     repairs: Option<Box<Repairs>>,
+    /// Further paths, if both ends support them.
+    multipath: Option<Box<Multipath>>,
 }
 
 impl Connection {
@@ -108,7 +110,7 @@ impl Connection {
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
         let NewConnection { side, config, hello, established, remote, .. } = beginning;
         let NewConnection { rtt, max_rtt, without_syn, token, early, seed, .. } = beginning;
-        let Established { peer, sealer, opener, .. } = established;
+        let Established { peer, sealer, opener, path_keys, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
             0 => USUAL_DATAGRAM,
@@ -139,6 +141,9 @@ impl Connection {
             paces_windows: true,
             hints: (believed, config.hint_source),
         };
+        let paths = multipath::agreed(hello.paths, peers.paths);
+        let template = PathTemplate { sending: carrying.clone(), first, most, nominal_packet };
+        let multipath = Multipath::new(paths, &path_keys, side, config, template, &seed);
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.set_turn(config.turn_bytes);
         // A server sends little before the first acknowledgement, so it buffers little for a client.
@@ -185,7 +190,21 @@ impl Connection {
         let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
         let (receiver_side, classifier) = receiving.unwrap_or_default();
         let address = PeerAddress::new(remote, &seed);
-        let mut path = Path::new(address, sender, mtu, rto, nominal_packet);
+        let nonces = SentNonces::new(&seed);
+        let receiver = PacketReceiver::new(&RECEIVER, receiver_side, classifier);
+        let parts = PathParts {
+            number: 0,
+            address,
+            sealer,
+            opener,
+            nonces,
+            sender,
+            receiver,
+            mtu,
+            rto,
+            nominal_packet,
+        };
+        let mut path = Box::new(Path::new(now, parts));
         path.set_scale(now);
         if path.sender.is_scaled() {
             path.sender.on_path_hints(now, &believed, config.hint_source);
@@ -196,11 +215,6 @@ impl Connection {
         Connection {
             path,
             payload,
-            sealer,
-            opener,
-            nonces: SentNonces::new(&seed),
-            receiver: PacketReceiver::new(&RECEIVER, receiver_side, classifier),
-            peer_clock: PeerClock::default(),
             inbox: Inbox::new(config.messages_held),
             message_limits: MessageLimits {
                 ours: config.max_message.min(hello.max_message.min(65_535) as u16),
@@ -231,7 +245,9 @@ impl Connection {
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             token: None,
             early,
-            repairs: Repairs::new(hello.repair, peers.repair),
+            // A repair packet names packets of one path.
+            repairs: Repairs::new(hello.repair, peers.repair).filter(|_| paths == 1),
+            multipath,
         }
     }
 

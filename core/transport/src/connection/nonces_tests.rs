@@ -134,9 +134,9 @@ fn an_idle_connection_keeps_little() {
     for side in [Side::Client, Side::Server] {
         let end = pair.end(side);
         assert!(end.path.sender.next_number() > 3000);
-        let kept = end.nonces.memory();
+        let kept = end.path.nonces.memory();
         assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
-        let kept = end.receiver.memory() + end.receiver.received().memory();
+        let kept = end.path.receiver.memory() + end.path.receiver.received().memory();
         assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
     }
 }

@@ -1,11 +1,11 @@
 //! Outgoing packets: filled with frames, recorded by the packet sender, sealed in place.
 
 use super::messages::MESSAGE_OVERHEAD;
-use super::path::PathFrame;
+use super::path::{PathFrame, PathFrameTo};
 use super::payload::{SentFrames, UDP_OVERHEAD};
 use super::report_frame;
 use super::{Connection, Transmit};
-use crate::streams::SentFrame;
+use crate::streams::{SentFrame, Side};
 use narrows_base::Time;
 use narrows_wire::frame::{SKIPPED, UNCOUNTED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
@@ -18,6 +18,15 @@ const MAX_LEFT_EMPTY: usize = 128;
 /// If more messages wait, a packet is padded by up to this many bytes to the length of the packet before it, which may
 /// have a report. These bytes cost less than another system call.
 const MAX_MESSAGE_PADDING: usize = 32;
+/// What a packet carries besides a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PacketContent {
+    Report,
+    /// PING and PADDING, to probe a path without data.
+    Probe,
+    Data,
+}
+
 /// Size in bytes of a packet with PATH_CHALLENGE or PATH_RESPONSE.
 const PATH_FRAME_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
 
@@ -25,35 +34,73 @@ impl Connection {
     /// Writes the next datagram, or up to `segments` consecutive datagrams of equal size. `None` if no datagram may
     /// leave now.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
+        if self.multipath.is_some() {
+            return self.transmit_multipath(now, buffer, segments);
+        }
         if !self.is_open() {
-            let size = self.transmit_close(now, buffer)?;
-            return Some(self.one(self.path.address.remote(), size, false));
+            return self.transmit_closing(now, buffer);
         }
-        let timeout = self.path.sender.pto();
-        if let Some((to, path_frame)) = self.path.address.path_frame(now, PATH_FRAME_BYTES, timeout)
-        {
-            let frame = match path_frame {
-                PathFrame::Challenge(data) => Frame::PathChallenge(data),
-                PathFrame::Response(data) => Frame::PathResponse(data),
-            };
-            let size = self.seal_not_in_flight(now, buffer, &frame)?;
-            return Some(self.one(to, size, false));
+        if let Some(sent) = self.transmit_path_frame(now, buffer) {
+            return Some(sent);
         }
-        if let Some(size) = self.mtu_probe(now, buffer) {
-            return Some(self.one(self.path.address.remote(), size, false));
+        if let Some(sent) = self.transmit_mtu_probe(now, buffer) {
+            return Some(sent);
         }
-        let data = self.transmit_data(now, buffer, segments);
+        self.payload.messages.expire(now);
+        let data = self.transmit_packets(now, buffer, segments, None);
         data.or_else(|| self.transmit_repair(now, buffer))
+    }
+
+    /// Sends CLOSE, if it is due.
+    pub(super) fn transmit_closing(&mut self, now: Time, buffer: &mut [u8]) -> Option<Transmit> {
+        let size = self.transmit_close(now, buffer)?;
+        Some(self.one(self.path.address.remote(), size, false))
+    }
+
+    /// Sends PATH_CHALLENGE or PATH_RESPONSE, if one is due. On a further path they are as long as full packets, until
+    /// it is validated: a path that carries only small packets is not used (RFC 9000 section 8.2.1).
+    pub(super) fn transmit_path_frame(&mut self, now: Time, buffer: &mut [u8]) -> Option<Transmit> {
+        let is_padded = !self.path.address.is_validated();
+        let small = usize::from(self.path.mtu.small());
+        let most = if is_padded { small } else { PATH_FRAME_BYTES };
+        let timeout = self.path.sender.pto();
+        let PathFrameTo { to, frame } = self.path.address.path_frame(now, most, timeout)?;
+        let frame = match frame {
+            PathFrame::Challenge(data) => Frame::PathChallenge(data),
+            PathFrame::Response(data) => Frame::PathResponse(data),
+        };
+        let size = if is_padded {
+            let frames = [&frame, &Frame::Padding(small)];
+            self.seal_frames(now, buffer, &frames, None, false)?
+        } else {
+            self.seal_not_in_flight(now, buffer, &frame)?
+        };
+        Some(self.one(to, size, false))
+    }
+
+    pub(super) fn transmit_mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<Transmit> {
+        let size = self.mtu_probe(now, buffer)?;
+        Some(self.one(self.path.address.remote(), size, false))
     }
 
     pub(super) fn one(&mut self, to: std::net::SocketAddr, size: usize, is_data: bool) -> Transmit {
         self.traffic.on_sent(size);
+        self.path.bytes_sent += size as u64;
         let ecn = self.ecn.of(is_data, self.path.sender.controller().requirements().l4s);
-        Transmit { to, size, segment: size, ecn }
+        // A server has one socket for all paths.
+        let is_client = self.agreement.side == Side::Client;
+        let socket = if is_client { self.path.number } else { 0 };
+        Transmit { to, size, segment: size, ecn, socket }
     }
 
-    fn transmit_data(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
-        self.payload.messages.expire(now);
+    /// Sends packets of equal size. `first` is the content of the first one, if that is decided already.
+    pub(super) fn transmit_packets(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        segments: usize,
+        first: Option<PacketContent>,
+    ) -> Option<Transmit> {
         let mut used = 0;
         let mut segment = 0;
         let full = self.path.datagram();
@@ -65,7 +112,14 @@ impl Connection {
                 break;
             }
             let Some(space) = buffer.get_mut(used..end) else { break };
-            let size = self.next_packet(now, space, used);
+            let content = match first {
+                Some(content) if used == 0 => content,
+                Some(_) if !self.is_next_here(now) => break,
+                Some(_) => PacketContent::Data,
+                None if self.path.may_send(now, &mut self.payload) => PacketContent::Data,
+                None => PacketContent::Report,
+            };
+            let size = self.next_packet(now, space, used, content);
             if used == 0 {
                 segment = size;
             }
@@ -96,14 +150,20 @@ impl Connection {
     /// Fills and seals one packet. Returns its size, 0 if no packet leaves. After other packets of the same call
     /// (`before` bytes) the packet should be as long as `space`.
     #[inline]
-    fn next_packet(&mut self, now: Time, space: &mut [u8], before: usize) -> usize {
-        let mut data = self.path.may_send(now, &mut self.payload)
-            && !self.is_before_first_ack(before, space.len());
-        if data && self.payload.is_empty() {
+    fn next_packet(
+        &mut self,
+        now: Time,
+        space: &mut [u8],
+        before: usize,
+        content: PacketContent,
+    ) -> usize {
+        let mut data =
+            content != PacketContent::Report && !self.is_before_first_ack(before, space.len());
+        if data && content == PacketContent::Data && self.payload.is_empty() {
             self.path.sender.nothing_to_send();
             data = false;
         }
-        if !data && !self.receiver.must_report(now) {
+        if !data && !self.path.receiver.must_report(now) {
             return 0;
         }
         let number = self.path.sender.next_number();
@@ -116,12 +176,13 @@ impl Connection {
         if data || self.path.mtu.out {
             self.say_uncounted(&mut writer);
         }
-        let reported = self.receiver.should_piggyback(now)
-            && report_frame::write(&mut self.receiver, now, &mut writer);
+        let reported = self.path.receiver.should_piggyback(now)
+            && report_frame::write(&mut self.path.receiver, now, &mut writer);
         let reported_end = writer.len();
         let mut frames = SentFrames::default();
         if data {
-            self.fill(now, &mut writer, &mut frames, before > 0);
+            self.payload.ping |= content == PacketContent::Probe;
+            self.fill(now, &mut writer, &mut frames, before > 0, content);
         }
         let asks = writer.len() > reported_end;
         let length = writer.len();
@@ -167,9 +228,9 @@ impl Connection {
     #[inline]
     fn reports_with_last(&mut self, writer: &mut FrameWriter<'_>, now: Time) -> bool {
         writer.room() > 0
-            && self.receiver.has_news()
+            && self.path.receiver.has_news()
             && self.payload.is_empty()
-            && report_frame::write(&mut self.receiver, now, writer)
+            && report_frame::write(&mut self.path.receiver, now, writer)
     }
 
     /// Begins a payload: the prelude, and SKIPPED if numbers directly below were skipped.
@@ -194,6 +255,7 @@ impl Connection {
         writer: &mut FrameWriter<'_>,
         frames: &mut SentFrames,
         follows: bool,
+        content: PacketContent,
     ) {
         self.protocols.write_label(self.payload.announced, writer);
         self.agreement.write(self.payload.announced, writer);
@@ -207,6 +269,10 @@ impl Connection {
             payload.ping = false;
         }
         if is_short {
+            return;
+        }
+        if content == PacketContent::Probe {
+            let _ = writer.frame(&Frame::Padding(writer.room()));
             return;
         }
         while let Some(message) = payload.messages.peek() {
@@ -277,10 +343,16 @@ impl Connection {
         let area = buffer.get_mut(head..most.checked_sub(TAG_BYTES)?)?;
         let mut writer = self.begin(now, area)?;
         if report {
-            report_frame::write(&mut self.receiver, now, &mut writer);
+            report_frame::write(&mut self.path.receiver, now, &mut writer);
         }
         for frame in frames {
-            writer.frame(frame).ok()?;
+            match frame {
+                Frame::Padding(most) => {
+                    let padding = (*most).min(writer.room());
+                    writer.frame(&Frame::Padding(padding)).ok()?;
+                }
+                frame => writer.frame(frame).ok()?,
+            }
         }
         let size = head + writer.len() + TAG_BYTES;
         let frames = SentFrames::bare(size as u16, probe.is_some());
@@ -306,17 +378,17 @@ impl Connection {
         let Some(datagram) = datagram else { return false };
         let streams = &self.payload.streams;
         let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
-        self.sealer.set_random(self.nonces.header_bits());
-        let sealed = self.sealer.seal_with(number, acked, datagram, tail);
+        self.path.sealer.set_random(self.path.nonces.header_bits());
+        let sealed = self.path.sealer.seal_with(number, acked, datagram, tail);
         if sealed == Err(SealError::KeyUsedUp) || sealed == Err(SealError::Number) {
             // No further packet can be sealed, not even CLOSE.
             self.vanish(super::Closed::Fault { code: 6, why: "keys used up" });
         }
         if sealed.is_ok() {
-            self.nonces.on_sealed(number, receipt_nonce(datagram));
+            self.path.nonces.on_sealed(number, receipt_nonce(datagram));
             let next = self.path.sender.next_number();
             let least_unacked = self.path.sender.least_unacked();
-            self.nonces.forget(self.path.sender.smallest_tracked(), next, least_unacked);
+            self.path.nonces.forget(self.path.sender.smallest_tracked(), next, least_unacked);
         }
         sealed.is_ok()
     }

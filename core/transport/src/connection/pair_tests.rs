@@ -113,6 +113,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         messages_held: 16,
         probes_rate: true,
         custom: Default::default(),
+        paths: 1,
         applications: Default::default(),
     }
 }
@@ -130,6 +131,7 @@ pub(crate) fn params(config: &ConnectionConfig) -> Params {
         controller: config.protocol.label().into(),
         applications: config.applications.clone(),
         repair: config.repair(),
+        paths: u64::from(config.paths),
         ..Params::default()
     }
 }

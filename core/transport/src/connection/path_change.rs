@@ -22,9 +22,14 @@ impl Connection {
         {
             self.protocols.peers = label.into();
             self.protocols.unknown = None;
-            if !self.renew_receiver(self.receiver.next_number()) {
-                self.protocols.unknown = Some(label.into());
-                self.on_unknown(now);
+            for index in 0..self.path_count() {
+                let is_known = self.on_path(index, |connection| {
+                    connection.renew_receiver(connection.path.receiver.next_number())
+                });
+                if !is_known {
+                    self.protocols.unknown = Some(label.into());
+                    return self.on_unknown(now);
+                }
             }
         }
     }
@@ -33,7 +38,7 @@ impl Connection {
     /// protocol is unknown to this end.
     fn renew_receiver(&mut self, first: u64) -> bool {
         let Some((side, classifier)) = self.protocols.receiving() else { return false };
-        self.receiver.replace_receiver_side(side, classifier, first);
+        self.path.receiver.replace_receiver_side(side, classifier, first);
         true
     }
 
@@ -44,7 +49,7 @@ impl Connection {
         }
         self.path.changes.on_moved();
         self.path.mtu.restart(now);
-        if self.renew_path(now, self.receiver.next_number()) {
+        if self.renew_path(now, self.path.receiver.next_number()) {
             self.path.changes.on_found();
             if let Some(rtt) = rtt {
                 self.path.sender.seed_rtt(now, rtt);

@@ -59,7 +59,7 @@ impl Download {
 
 fn watched(connection: &Connection) -> BTreeMap<&'static str, f64> {
     let mut all = BTreeMap::new();
-    connection.receiver.receiver_side().unwrap().watch(&mut |name, x| {
+    connection.path.receiver.receiver_side().unwrap().watch(&mut |name, x| {
         all.insert(name, x);
     });
     all
@@ -224,7 +224,7 @@ fn constantly_changing_path_is_not_reset_each_time() {
     for times in 1..=500 {
         let before = d.pair.server.path.sender.packets_in_flight();
         let now = d.pair.now;
-        let next = d.pair.server.receiver.next_number();
+        let next = d.pair.server.path.receiver.next_number();
         d.pair.server.on_new_path(now, times, next);
         begun += u32::from(before > 0 && d.pair.server.path.sender.packets_in_flight() == 0);
         d.run_for(0.01);

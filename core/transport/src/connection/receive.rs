@@ -10,8 +10,10 @@ use narrows_base::{Duration, Time};
 use narrows_recovery::packet_receiver::ReceivedPacket;
 use narrows_recovery::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_wire::frame::{
-    APPLICATION, CONTROLLER, NEW_PATH, REPAIR, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED, number,
+    APPLICATION, CONTROLLER, NEW_PATH, PATH_ID, REPAIR, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED,
+    number,
 };
+use narrows_wire::seal::OpenedPacket;
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
@@ -27,6 +29,17 @@ pub(super) struct PeerAnnouncements {
     carries: bool,
     is_named: bool,
     has_application: bool,
+}
+
+/// An authentic packet, as it came.
+#[derive(Clone, Copy)]
+pub(super) struct OpenedDatagram<'p> {
+    /// UDP payload in bytes.
+    pub size: usize,
+    pub nonce: u8,
+    pub packet: OpenedPacket<'p>,
+    /// Whether its number is the highest so far.
+    pub is_newest: bool,
 }
 
 impl PeerAnnouncements {
@@ -50,15 +63,33 @@ impl Connection {
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
         let size = datagram.len();
         let nonce = receipt_nonce(datagram);
-        let highest = self.opener.highest();
-        let opened = match self.opener.open(datagram) {
-            Ok(opened) => opened,
+        let highest = self.path.opener.highest();
+        match self.path.opener.open(datagram) {
+            Ok(packet) => {
+                let is_newest = highest.is_none_or(|h| packet.number > h);
+                self.on_opened(now, from, ecn, &OpenedDatagram { size, nonce, packet, is_newest });
+                true
+            }
             Err(why) => {
                 self.on_refused(now, &why);
-                return false;
+                false
             }
-        };
+        }
+    }
+
+    /// Handles the content of an authentic packet.
+    pub(super) fn on_opened(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: u8,
+        datagram: &OpenedDatagram<'_>,
+    ) {
+        let OpenedDatagram { size, nonce, packet: opened, is_newest } = *datagram;
         self.traffic.bytes_received += size as u64;
+        self.path.bytes_received += size as u64;
+        self.path.received = now;
+        self.path.scheduled.is_stale = true;
         self.confirm();
         if !self.is_open() {
             self.life.on_late_packet();
@@ -66,11 +97,10 @@ impl Connection {
             self.timeouts.received = now;
             self.timeouts.keeps_memory = true;
             self.path.on_peer_alive(now, &mut self.payload);
-            self.path.address.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
+            self.path.address.on_packet(now, from, size, is_newest);
         }
         let Ok((prelude, frames)) = Frames::read(opened.payload) else {
-            self.fault(now, 1, "a payload without a prelude");
-            return true;
+            return self.fault(now, 1, "a payload without a prelude");
         };
         let mut ack_eliciting = false;
         let mut uncounted = 0;
@@ -122,16 +152,15 @@ impl Connection {
             let came = ReceivedPacket {
                 number: opened.number,
                 nonce,
-                sent: self.peer_clock.sent(prelude.stamp),
+                sent: self.path.peer_clock.sent(prelude.stamp),
                 least_unacked: prelude.least_unacked(opened.number),
                 bytes: size as u32 + UDP_OVERHEAD,
                 marked: ecn == CE,
                 ack_eliciting,
                 uncounted,
             };
-            self.receiver.on_packet(now, &came, self.path.sender.rtt().srtt());
+            self.path.receiver.on_packet(now, &came, self.path.sender.rtt().srtt());
         }
-        true
     }
 
     /// Evaluates the announcements after all frames of a packet were read.
@@ -156,7 +185,7 @@ impl Connection {
             return;
         }
         match *frame {
-            Frame::Feedback(bytes) => self.receiver.on_feedback(feedback_of(bytes)),
+            Frame::Feedback(bytes) => self.path.receiver.on_feedback(feedback_of(bytes)),
             Frame::Datagram(message) if message.len() > usize::from(self.message_limits.ours) => {
                 self.fault(now, 1, "a message longer than permitted");
             }
@@ -164,16 +193,20 @@ impl Connection {
             Frame::PathChallenge(data) => self.path.address.on_challenge(from, data),
             Frame::PathResponse(data) => {
                 let before = self.path.address.remote();
-                if let Some(rtt) = self.path.address.on_response(now, &data) {
-                    self.on_move(now, before, rtt);
+                let was_validated = self.path.address.is_validated();
+                match self.path.address.on_response(now, &data) {
+                    Some(rtt) if was_validated => self.on_move(now, before, rtt),
+                    Some(rtt) => self.on_validated(now, rtt),
+                    None => {}
                 }
             }
             Frame::Extension { kind: CONTROLLER, body } => self.on_controller(now, body),
             Frame::Extension { kind: APPLICATION, body } => self.on_application(now, body),
             Frame::Extension { kind: TOKEN, body } => self.on_token(body),
+            Frame::Extension { kind: PATH_ID, body } => self.on_path_id(now, body),
             Frame::Extension { kind: REPORT_SPACING, body } => {
                 let asked = Duration::from_micros(number(body).unwrap_or(0));
-                self.receiver.on_spacing(asked, self.path.sender.rtt().srtt());
+                self.path.receiver.on_spacing(asked, self.path.sender.rtt().srtt());
             }
             // Reports are handled in `receive`, with their packet's stamp.
             Frame::Report(_)
@@ -195,7 +228,7 @@ impl Connection {
         if !self.path.sender.is_possible(report.highest, report.arrived()) {
             return self.fault(now, 1, "a report of a packet that was never sent");
         }
-        let proof = self.nonces.check(report.arrived(), report.nonce_sum);
+        let proof = self.path.nonces.check(report.arrived(), report.nonce_sum);
         if proof == Proof::Wrong {
             return self.fault(now, 1, "a report of packets that did not arrive");
         }
@@ -223,7 +256,7 @@ impl Connection {
             marks: (report.marks.unwrap_or(0) % u64::from(MARKS)) as u32,
             feedback: feedback_of(report.feedback),
         };
-        self.sealer.acknowledged(report.highest);
+        self.path.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
         let payload = &mut self.payload;
         let is_too_small = self.path.on_report(now, payload, &ack_report, report.arrived(), radio);

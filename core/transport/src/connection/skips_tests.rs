@@ -38,7 +38,7 @@ fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
 
 /// Records the highest value of each variable of the server's receiver side.
 fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
-    let Some(side) = pair.server.receiver.receiver_side() else { return };
+    let Some(side) = pair.server.path.receiver.receiver_side() else { return };
     side.watch(&mut |name, x| {
         let entry = most.entry(name).or_insert(x);
         *entry = entry.max(x);
@@ -73,7 +73,7 @@ fn a_clean_path_has_no_losses_under_any_controller() {
                 while p.server.accept().is_some() {}
                 note(p, &mut most);
                 // The reporting receiver never counts a number as missing.
-                assert_eq!(p.server.receiver.missing(32), 0, "{protocol}");
+                assert_eq!(p.server.path.receiver.missing(32), 0, "{protocol}");
                 loop {
                     match p.server.read(id, &mut buffer) {
                         Ok(crate::streams::Read::Bytes(_)) => {}
@@ -151,7 +151,7 @@ fn lost_report_is_no_loss_to_the_receiver() {
     let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
     let spy = Spy::default();
     let tracker = LossTracker::new(Box::new(spy.clone()));
-    pair.server.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
+    pair.server.path.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
     pair.transfer(Side::Server, 100_000, 60.0).unwrap();
     // The client now sends only reports, and all are lost.
     pair.drop_short = Some((Side::Client, 100));
@@ -197,7 +197,7 @@ fn told(net: Net, seed: u64) -> SeenNumbers {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();
     let tracker = LossTracker::new(Box::new(spy.clone()));
-    pair.server.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
+    pair.server.path.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
     for from in [Side::Client, Side::Server, Side::Client] {
         pair.transfer(from, 500_000, 60.0).unwrap();
     }

@@ -11,10 +11,11 @@ impl Connection {
         }
         self.path
             .next_timeout(self.timeouts.earliest_tick())
-            .min(self.receiver.next_timeout())
+            .min(self.path.receiver.next_timeout())
             .min(self.idle_due())
             .min(self.timeouts.keep_alive_due(self.path.holds_data()))
             .min(self.release_due())
+            .min(self.multipath_due())
     }
     fn idle_due(&self) -> Time {
         self.timeouts.idle_due(self.path.sender.pto()).min(self.unconfirmed_until())
@@ -24,8 +25,10 @@ impl Connection {
     }
     fn release_memory(&mut self) {
         self.timeouts.keeps_memory = false;
-        self.path.sender.release_memory();
-        self.nonces.release_memory();
+        self.path.release_memory();
+        if let Some(multipath) = &mut self.multipath {
+            multipath.release_memory();
+        }
         self.inbox.release_memory();
         if let Some(repairs) = &mut self.repairs {
             repairs.release_memory();
@@ -63,11 +66,18 @@ impl Connection {
         if now >= self.timeouts.keep_alive_due(self.path.holds_data()) {
             self.keep_alive(now);
         }
+        self.on_path_timeout(now);
+        if self.multipath.is_some() {
+            self.on_multipath_timeout(now);
+        }
+    }
+
+    pub(super) fn on_path_timeout(&mut self, now: Time) {
         let Connection { path, payload, traffic, early, .. } = self;
         path.on_timeout(now, payload, |bytes| {
             let sent = traffic.bytes_sent + bytes as u64;
             !early::is_too_early(*early, sent) && !traffic.is_before_first_ack(sent, bytes)
         });
-        self.receiver.on_timeout(now);
+        path.receiver.on_timeout(now);
     }
 }

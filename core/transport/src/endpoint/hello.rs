@@ -36,6 +36,7 @@ pub(super) fn params(config: &ConnectionConfig) -> Params {
         controller: if is_printable_label(label) { label.to_string() } else { String::new() },
         applications: config.applications.clone(),
         repair: config.repair(),
-        paths: 0,
+        // One path is the default, which needs no parameter.
+        paths: if config.paths > 1 { u64::from(config.paths) } else { 0 },
     }
 }

@@ -97,5 +97,5 @@ impl<C: ManagedConnection> Connections<C> {
 fn put(buffer: &mut [u8], to: SocketAddr, packet: &[u8]) -> Option<Transmit> {
     let size = packet.len();
     buffer.get_mut(..size)?.copy_from_slice(packet);
-    Some(Transmit { to, size, segment: size, ecn: 0 })
+    Some(Transmit { to, size, segment: size, ecn: 0, socket: 0 })
 }

@@ -117,7 +117,7 @@ impl ManagedConnection for StubConnection {
         } else {
             return None;
         };
-        Some(Transmit { to: self.remote, size, segment: size, ecn: 2 })
+        Some(Transmit { to: self.remote, size, segment: size, ecn: 2, socket: 0 })
     }
     fn next_timeout(&self) -> Time {
         if self.is_drained {
@@ -200,6 +200,7 @@ pub(super) fn connection() -> ConnectionConfig {
         messages_held: 16,
         probes_rate: false,
         custom: Default::default(),
+        paths: 1,
         applications: Default::default(),
     }
 }

@@ -143,6 +143,7 @@ impl Crowd {
             messages_held: 16,
             probes_rate: true,
             custom: Default::default(),
+            paths: 1,
             applications: Default::default(),
         }
     }

@@ -209,6 +209,7 @@ impl Schedule {
             messages_held: 16,
             probes_rate: true,
             custom: Default::default(),
+            paths: 1,
             applications: ApplicationProtocols::new(["faults"]).unwrap(),
         }
     }

@@ -9,6 +9,10 @@ use std::net::SocketAddr;
 const AMPLIFICATION: u64 = 3;
 /// Limit on challenges to one address.
 const TRIES: u32 = 3;
+/// Longest time between challenges of a client that opens a path.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// Bytes that count as received from the address to which a client opens a path. The user has chosen it.
+const CHOSEN: u64 = u64::MAX / AMPLIFICATION;
 
 /// An unvalidated address from which authentic packets arrive.
 #[derive(Debug)]
@@ -27,6 +31,10 @@ struct Candidate {
 #[derive(Debug)]
 pub struct PeerAddress {
     remote: SocketAddr,
+    /// Whether `remote` was validated. If it was not, it is the candidate.
+    is_validated: bool,
+    /// Whether this end opens the path, and so repeats its challenge until the response.
+    is_opener: bool,
     /// A new address that was not yet reported.
     moved: Option<SocketAddr>,
     candidate: Option<Box<Candidate>>,
@@ -44,16 +52,46 @@ pub enum PathFrame {
     Response([u8; 8]),
 }
 
+/// A path frame and its destination.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathFrameTo {
+    pub to: SocketAddr,
+    pub frame: PathFrame,
+}
+
 impl PeerAddress {
     pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> PeerAddress {
         PeerAddress {
             remote,
+            is_validated: true,
+            is_opener: false,
             moved: None,
             candidate: None,
             response: None,
             secret: *seed,
             challenges: 0,
         }
+    }
+    /// The address of a further path, which is not validated yet. A client opens the path to it; at a server, a packet
+    /// came from there.
+    pub fn unvalidated(
+        now: Time,
+        remote: SocketAddr,
+        seed: &[u8; 32],
+        is_opener: bool,
+    ) -> PeerAddress {
+        let mut address = PeerAddress::new(remote, seed);
+        address.is_validated = false;
+        address.is_opener = is_opener;
+        if is_opener {
+            address.challenge(now, remote, CHOSEN);
+        }
+        address
+    }
+    /// Whether anything but path frames may be sent to the address.
+    #[inline]
+    pub fn is_validated(&self) -> bool {
+        self.is_validated
     }
     #[inline]
     pub fn remote(&self) -> SocketAddr {
@@ -68,7 +106,7 @@ impl PeerAddress {
     /// Handles an authentic packet of `bytes` bytes; `newest` if its number is the highest so far.
     #[inline]
     pub fn on_packet(&mut self, now: Time, from: SocketAddr, bytes: usize, newest: bool) {
-        if from != self.remote {
+        if from != self.remote || !self.is_validated {
             self.on_other(now, from, bytes as u64, newest);
         } else if newest {
             // The peer's address has not changed.
@@ -78,25 +116,33 @@ impl PeerAddress {
 
     fn on_other(&mut self, now: Time, from: SocketAddr, bytes: u64, newest: bool) {
         match &mut self.candidate {
-            Some(c) if c.address == from => c.came += bytes,
-            _ if newest => {
-                self.challenges = self.challenges.wrapping_add(1);
-                let token = ResetKey::new(&self.secret).token(ConnectionId(self.challenges), from);
-                let mut challenge = [0; 8];
-                challenge.iter_mut().zip(token).for_each(|(c, t)| *c = t);
-                let came = bytes;
-                let went = 0;
-                self.candidate = Some(Box::new(Candidate {
-                    address: from,
-                    challenge,
-                    came,
-                    went,
-                    asked: now,
-                    next: now,
-                    tries: 0,
-                }));
+            Some(c) if c.address == from => c.came = c.came.saturating_add(bytes),
+            // The address to which this end opens the path does not change before it is validated.
+            _ if newest && (self.is_validated || !self.is_opener) => {
+                self.challenge(now, from, bytes);
             }
             _ => {}
+        }
+    }
+
+    /// Makes an address the candidate, from which `came` bytes came.
+    fn challenge(&mut self, now: Time, address: SocketAddr, came: u64) {
+        self.challenges = self.challenges.wrapping_add(1);
+        let token = ResetKey::new(&self.secret).token(ConnectionId(self.challenges), address);
+        let mut challenge = [0; 8];
+        challenge.iter_mut().zip(token).for_each(|(c, t)| *c = t);
+        let went = 0;
+        self.candidate = Some(Box::new(Candidate {
+            address,
+            challenge,
+            came,
+            went,
+            asked: now,
+            next: now,
+            tries: 0,
+        }));
+        if !self.is_validated {
+            self.remote = address;
         }
     }
 
@@ -114,8 +160,9 @@ impl PeerAddress {
         if c.tries == 0 || !is_token(&padded.0, &padded.1) {
             return None;
         }
+        self.moved = (self.remote != c.address).then_some(c.address);
         self.remote = c.address;
-        self.moved = Some(c.address);
+        self.is_validated = true;
         // After two challenges the response is ambiguous, so it gives no RTT.
         let rtt = (c.tries == 1).then(|| now.since(c.asked));
         self.candidate = None;
@@ -123,18 +170,13 @@ impl PeerAddress {
     }
 
     /// The path frame that must be sent now in a packet of `size` bytes, and its destination.
-    pub fn path_frame(
-        &mut self,
-        now: Time,
-        size: usize,
-        timeout: Duration,
-    ) -> Option<(SocketAddr, PathFrame)> {
+    pub fn path_frame(&mut self, now: Time, size: usize, timeout: Duration) -> Option<PathFrameTo> {
         let size = size as u64;
-        let remote = self.remote;
+        let validated = self.is_validated.then_some(self.remote);
         let candidate = &mut self.candidate;
         let mut may_go = |to: SocketAddr| match candidate {
-            _ if to == remote => true,
-            Some(c) if c.address == to && c.went + size <= AMPLIFICATION * c.came => {
+            _ if Some(to) == validated => true,
+            Some(c) if c.address == to && c.went + size <= c.came.saturating_mul(AMPLIFICATION) => {
                 c.went += size;
                 true
             }
@@ -143,21 +185,24 @@ impl PeerAddress {
         if let Some((to, data)) = self.response.take()
             && may_go(to)
         {
-            return Some((to, PathFrame::Response(data)));
+            return Some(PathFrameTo { to, frame: PathFrame::Response(data) });
         }
         let c = self.candidate.as_mut()?;
         if now < c.next {
             return None;
         }
-        if c.tries >= TRIES || c.went + size > AMPLIFICATION * c.came {
+        let is_opening = self.is_opener && !self.is_validated;
+        let is_bounded = c.went + size > c.came.saturating_mul(AMPLIFICATION);
+        if c.tries >= TRIES && !is_opening || is_bounded {
             self.candidate = None;
             return None;
         }
         c.tries += 1;
         c.went += size;
         c.asked = now;
-        c.next = now + timeout;
-        Some((c.address, PathFrame::Challenge(c.challenge)))
+        let backed_off = timeout.saturating_mul(1 << c.tries.min(4)).min(timeout.max(MAX_PAUSE));
+        c.next = now + if is_opening { backed_off } else { timeout };
+        Some(PathFrameTo { to: c.address, frame: PathFrame::Challenge(c.challenge) })
     }
 
     pub fn next_timeout(&self) -> Time {

@@ -1,8 +1,8 @@
-//! A path to the peer: the peer's address, the packet sender (RTT, loss detection, pacer, limiter, controller), the
-//! datagram size, and what was measured.
+//! A path to the peer: the peer's address, packet numbers and keys, the packet sender (RTT, loss detection, pacer,
+//! limiter, controller) and receiver, the datagram size, and what was measured.
 //!
-//! Streams, messages, keys and packet numbers belong to the connection. What a path's packets carry is an argument of
-//! its methods ([`ConnectionPayload`]).
+//! Streams and messages belong to the connection. What a path's packets carry is an argument of its methods
+//! ([`ConnectionPayload`]).
 
 mod address;
 mod changes;
@@ -12,20 +12,24 @@ mod learned;
 mod mtu;
 mod sizes;
 
-pub(super) use address::{PathFrame, PeerAddress};
+pub(super) use address::{PathFrame, PathFrameTo, PeerAddress};
 pub(super) use changes::PathChanges;
 pub(super) use mtu::Mtu;
 
+use super::nonces::{ReceivedNonces, SentNonces};
 use super::payload::{ConnectionPayload, SHORT_PROBE_DATAGRAM, SentFrames, UDP_OVERHEAD};
+use super::report_frame::PeerClock;
 use feedback::SentFeedback;
 use hold::Hold;
 use learned::RecentRate;
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Controller, HintSource, PathHints};
+use narrows_recovery::packet_receiver::PacketReceiver;
 use narrows_recovery::packet_sender::{AckReport, PacketSender, Permission};
 use narrows_recovery::rtt::RtoConfig;
+use narrows_recovery::scheduled_path::ScheduledPath;
 use narrows_wire::frame::{REPORT_SPACING, number_bytes};
-use narrows_wire::{Frame, FrameWriter};
+use narrows_wire::{Frame, FrameWriter, Opener, Sealer};
 use sizes::{Outcomes, SizeOutcomes};
 
 /// After this many consecutive PTOs datagrams are small, because their size may be the cause.
@@ -36,9 +40,33 @@ const MAX_PEER_LOSS: f64 = 0.2;
 /// A loss rate is reported from this number of packets on.
 const ENOUGH: u64 = 200;
 
+/// What a path is built from.
+pub(super) struct PathParts {
+    /// 0 for the path of the handshake.
+    pub number: u8,
+    pub address: PeerAddress,
+    pub sealer: Sealer,
+    pub opener: Opener,
+    pub nonces: SentNonces,
+    pub sender: PacketSender<SentFrames>,
+    pub receiver: PacketReceiver<ReceivedNonces>,
+    pub mtu: Mtu,
+    /// Configuration of the RTT estimator after a change of path.
+    pub rto: RtoConfig,
+    /// Size on the wire of the full packet for which the sender's controller was built.
+    pub nominal_packet: u32,
+}
+
 /// A path to the peer.
 pub(super) struct Path {
+    /// 0 for the path of the handshake.
+    pub number: u8,
     pub address: PeerAddress,
+    pub sealer: Sealer,
+    pub opener: Opener,
+    pub nonces: SentNonces,
+    pub receiver: PacketReceiver<ReceivedNonces>,
+    pub peer_clock: PeerClock,
     /// RTT, loss detection, pacer, limiter and controller.
     pub sender: PacketSender<SentFrames>,
     pub mtu: Mtu,
@@ -53,19 +81,29 @@ pub(super) struct Path {
     rto: RtoConfig,
     /// Size on the wire of the full packet for which the controller was built.
     nominal_packet: u32,
+    /// Its state among several paths.
+    pub scheduled: ScheduledPath,
+    /// When its last packet was received, and when a reply was last requested on it.
+    pub received: Time,
+    pub asked: Time,
+    /// UDP payload in bytes that it has sent, and received in authentic packets.
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
 }
 
 impl Path {
-    /// `nominal_packet` is the size on the wire for which the sender's controller was built.
-    pub fn new(
-        address: PeerAddress,
-        sender: PacketSender<SentFrames>,
-        mtu: Mtu,
-        rto: RtoConfig,
-        nominal_packet: u32,
-    ) -> Path {
+    /// A path on which no packet was sent.
+    pub fn new(now: Time, parts: PathParts) -> Path {
+        let PathParts { number, address, sealer, opener, nonces, .. } = parts;
+        let PathParts { sender, receiver, mtu, rto, nominal_packet, .. } = parts;
         Path {
+            number,
             address,
+            sealer,
+            opener,
+            nonces,
+            receiver,
+            peer_clock: PeerClock::default(),
             sender,
             changes: PathChanges::default(),
             sizes: SizeOutcomes::new(mtu.small()),
@@ -76,7 +114,55 @@ impl Path {
             rtts: (Duration::ZERO, 0),
             rto,
             nominal_packet,
+            scheduled: ScheduledPath::default(),
+            received: now,
+            asked: now,
+            bytes_sent: 0,
+            bytes_received: 0,
         }
+    }
+
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        self.sender.memory()
+            + self.receiver.memory()
+            + self.receiver.received().memory()
+            + self.nonces.memory()
+    }
+    /// Releases memory kept for later packets.
+    pub fn release_memory(&mut self) {
+        self.sender.release_memory();
+        self.nonces.release_memory();
+    }
+
+    /// Whether it may carry data: its address is validated, and the peer answers on it.
+    #[inline]
+    pub fn is_usable(&self) -> bool {
+        self.address.is_validated() && !self.scheduled.liveness.is_silent()
+    }
+    /// Computes its state for the scheduler, if that is outdated.
+    pub fn refresh(&mut self, now: Time, payload: &mut ConnectionPayload) {
+        if !self.is_usable() {
+            self.hold = Hold::default();
+            return self.scheduled.exclude();
+        }
+        if !self.scheduled.is_outdated(now) {
+            return;
+        }
+        let is_permitted = self.may_send(now, payload);
+        let held = self.hold.until.unwrap_or(Time::NEVER);
+        let bytes = self.datagram() as u32 + UDP_OVERHEAD;
+        let sendable = if is_permitted { now } else { held };
+        self.scheduled.refresh(now, &self.sender, bytes, sendable);
+    }
+    /// When it counts as silent, or when a silent path is to be probed. It needs another path, on which the data leave
+    /// meanwhile (`elsewhere`), and never comes while all data have arrived.
+    pub fn silence_due(&self, elsewhere: bool, all_arrived: bool) -> Time {
+        let is_silent = self.scheduled.liveness.is_silent();
+        if all_arrived || !self.address.is_validated() || !elsewhere && !is_silent {
+            return Time::NEVER;
+        }
+        self.scheduled.liveness.due(self.sender.pto())
     }
 
     /// Passes the full packet size to the packet sender, once path MTU discovery has settled it.
@@ -141,6 +227,7 @@ impl Path {
     ) {
         let mut outcomes = Outcomes { payload, sizes: &mut self.sizes };
         self.sender.sent(now, &mut outcomes, bytes, frames, again);
+        self.scheduled.on_sent(now);
     }
     /// Records a packet that is not in flight; `is_probe` if it is a probe of the path MTU.
     pub fn sent_not_in_flight(
@@ -173,8 +260,11 @@ impl Path {
         self.rtts = (self.rtts.0 + ack_report.rtt, self.rtts.1 + 1);
         let mut outcomes = Outcomes { payload, sizes: &mut self.sizes };
         let sample = self.sender.on_report(now, &mut outcomes, ack_report, arrived, radio);
+        let outstanding = self.sender.packets_in_flight() > 0;
+        self.scheduled.liveness.on_answer(now, outstanding);
         if let Some(sample) = sample {
             let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
+            self.scheduled.on_rate(&sample, bytes);
             let srtt = self.sender.rtt().srtt();
             if self.learned.on_sample(now, &sample, bytes, srtt)
                 && let Some(rate) = self.learned.rate()

@@ -46,7 +46,7 @@ impl Connection {
             Ok(repair) => repair,
             Err(malformed) => return self.fault(now, 1, malformed.what),
         };
-        let opener = &self.opener;
+        let opener = &self.path.opener;
         let frames = match repairs.incoming.rebuild(number, &repair, |n| opener.is_new(n)) {
             RepairOutcome::Nothing => return,
             RepairOutcome::Wrong => {

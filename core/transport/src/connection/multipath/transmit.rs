@@ -1,0 +1,155 @@
+//! Outgoing packets of several paths: path frames, probes, reports, and data on the path that the scheduler chooses.
+
+use super::super::packets::PacketContent;
+use super::super::{Connection, Transmit};
+use narrows_base::Time;
+use narrows_multipath::{Choice, Piece, TrafficClass};
+
+impl Connection {
+    /// As [`transmit`](Connection::transmit), for a connection that may have several paths.
+    pub(in crate::connection) fn transmit_multipath(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        segments: usize,
+    ) -> Option<Transmit> {
+        if !self.is_open() {
+            let index = self.latest_path();
+            return self.on_path(index, |connection| connection.transmit_closing(now, buffer));
+        }
+        if let Some(sent) = self.transmit_path_id(now, buffer) {
+            return Some(sent);
+        }
+        let count = self.path_count();
+        for index in 0..count {
+            let sent = self.on_path(index, |connection| {
+                let sent = connection.transmit_path_frame(now, buffer);
+                sent.or_else(|| connection.transmit_mtu_probe(now, buffer))
+            });
+            let sent = sent.or_else(|| self.transmit_forced(now, index, buffer));
+            if sent.is_some() {
+                return sent;
+            }
+        }
+        self.payload.messages.expire(now);
+        if count == 1 {
+            return self.transmit_packets(now, buffer, segments, None);
+        }
+        let chosen = self.schedule(now);
+        for index in (0..count).filter(|index| chosen != Some(*index)) {
+            if let Some(sent) = self.transmit_report(now, index, buffer) {
+                return Some(sent);
+            }
+        }
+        if let Some(index) = chosen {
+            let data = Some(PacketContent::Data);
+            let sent = self.on_path(index, |c| c.transmit_packets(now, buffer, segments, data));
+            if sent.is_some() {
+                return sent;
+            }
+        }
+        for index in 0..count {
+            self.on_path(index, |connection| {
+                let path = &mut connection.path;
+                path.scheduled.leave_unused(&mut path.sender);
+            });
+        }
+        None
+    }
+
+    /// The packet of a path that must send one: a full packet without data, if another path carries the data.
+    fn transmit_forced(&mut self, now: Time, index: usize, buffer: &mut [u8]) -> Option<Transmit> {
+        let path = self.path_at(index);
+        if index == 0 && self.path_count() == 1
+            || !path.sender.is_forced()
+            || !path.address.is_validated()
+        {
+            return None;
+        }
+        let is_probe = self.is_usable_elsewhere(index);
+        self.on_path(index, |connection| {
+            // Records the departure with the pacer.
+            let _ = connection.path.may_send(now, &mut connection.payload);
+            let is_probe = is_probe && !connection.path.sender.is_short_probe();
+            let content = if is_probe { PacketContent::Probe } else { PacketContent::Data };
+            connection.transmit_packets(now, buffer, 1, Some(content))
+        })
+    }
+
+    /// A packet with a report alone, if one is due on this path.
+    fn transmit_report(&mut self, now: Time, index: usize, buffer: &mut [u8]) -> Option<Transmit> {
+        let path = self.path_at(index);
+        if !path.address.is_validated() || !path.receiver.must_report(now) {
+            return None;
+        }
+        let report = Some(PacketContent::Report);
+        self.on_path(index, |connection| connection.transmit_packets(now, buffer, 1, report))
+    }
+
+    /// The index of the path for the next data, by the scheduler's choice.
+    fn schedule(&mut self, now: Time) -> Option<usize> {
+        for index in 0..self.path_count() {
+            self.on_path(index, |connection| connection.refresh_path(now, index));
+        }
+        if let Some(multipath) = &mut self.multipath {
+            multipath.waits_until = Time::NEVER;
+        }
+        let index = self.choose(now)?;
+        let path = self.path_at(index);
+        let bytes = path.datagram();
+        let is_permitted = path.scheduled.is_permitted;
+        (is_permitted && !self.is_before_first_ack(0, bytes)).then_some(index)
+    }
+
+    /// Computes the state of the current path, which has this index.
+    fn refresh_path(&mut self, now: Time, index: usize) {
+        self.path.refresh(now, &mut self.payload);
+        let states = self.multipath.as_mut().map(|multipath| &mut multipath.states);
+        if let Some(state) = states.and_then(|states| states.get_mut(index)) {
+            *state = self.path.scheduled.state;
+        }
+    }
+
+    /// Whether the scheduler chooses the current path, a further one or path 0, for one more packet.
+    pub(in crate::connection) fn is_next_here(&mut self, now: Time) -> bool {
+        let number = self.path.number;
+        let others = self.multipath.iter().flat_map(|multipath| &multipath.others);
+        // The other path's place holds path 0 meanwhile.
+        let place = others.clone().position(|path| path.number == 0);
+        let index = if number == 0 { 0 } else { place.map_or(0, |place| place + 1) };
+        self.refresh_path(now, index);
+        let is_chosen = self.choose(now) == Some(index);
+        is_chosen && self.path.scheduled.is_permitted
+    }
+
+    /// Asks the scheduler for the path of the next piece of data.
+    fn choose(&mut self, now: Time) -> Option<usize> {
+        if self.payload.is_empty() {
+            return None;
+        }
+        let waiting = self.payload.streams.waiting();
+        let is_message = !self.payload.messages.is_empty();
+        let is_urgent = is_message || waiting.is_control || self.payload.ping;
+        let is_lost = waiting.lost > 0;
+        let backlog = if is_lost { waiting.lost } else { waiting.fresh };
+        let full = self.path.datagram() as u64;
+        let multipath = self.multipath.as_mut()?;
+        let piece = Piece {
+            length: backlog.clamp(1, full) as u32,
+            backlog: backlog.max(1),
+            class: if is_urgent { TrafficClass::Interactive } else { TrafficClass::Bulk },
+            deadline: Time::NEVER,
+            is_lost,
+        };
+        match multipath.scheduler.choose(now, &multipath.states, &piece) {
+            Choice::Send(index) => {
+                multipath.scheduler.on_sent(index, piece.length, false);
+                Some(index)
+            }
+            Choice::Wait(until) => {
+                multipath.waits_until = multipath.waits_until.min(until);
+                None
+            }
+        }
+    }
+}
