@@ -10,8 +10,8 @@ use crate::connection::NewConnection;
 use crate::connection::{Closed, ConnectionEvent};
 use narrows_base::Time;
 use narrows_recovery::handshake::{FinishRepeat, PacketPair};
-use narrows_wire::Established;
 use narrows_wire::packet::Nonce;
+use narrows_wire::{ConnectionId, Established};
 use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,6 +41,8 @@ pub(super) struct LiveConnection<C> {
     pub(super) connection: C,
     /// The peer's address, as in `remotes`.
     pub(super) remote: SocketAddr,
+    /// This end's connection IDs of its further paths.
+    pub(super) path_ids: Vec<ConnectionId>,
     /// Token of a valid RESET, from the peer's parameters.
     pub(super) token: Option<[u8; 16]>,
     /// The client as counted in the sharing of places. Absent if this end opened the connection, or after it gave up
@@ -87,6 +89,7 @@ impl<C: ManagedConnection> LiveConnection<C> {
         Ok(LiveConnection {
             connection,
             remote,
+            path_ids: Vec::new(),
             token,
             client,
             is_gone: false,

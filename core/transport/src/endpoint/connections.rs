@@ -7,6 +7,7 @@ use super::connection_state::{ConnectionState, due};
 use super::handshake_gate::HandshakeGate;
 use super::handshake_rate::HandshakeRateLimit;
 use super::managed::ManagedConnection;
+use super::path_ids::PathIds;
 use super::table::SlotTable;
 use super::token_store::{MemoryTokens, TokenStore};
 use super::{EndpointConfig, Entropy, Handle};
@@ -36,6 +37,7 @@ pub struct Connections<C> {
     pub(super) gate: HandshakeGate,
     pub(super) counts: ClientCounts,
     pub(super) table: SlotTable<ConnectionState<C>>,
+    pub(super) path_ids: PathIds,
     pub(super) alarms: Alarms,
     /// Number of unconfirmed connections that began with early data.
     pub(super) unconfirmed: usize,
@@ -71,6 +73,7 @@ impl<C: ManagedConnection> Connections<C> {
             reset_key: ResetKey::of(&config.key, config.local_port),
             speaks: &[VERSION],
             table: SlotTable::new(config.limits.slots()),
+            path_ids: PathIds::default(),
             alarms: Alarms::default(),
             unconfirmed: 0,
             nonces: BTreeMap::new(),
@@ -316,6 +319,7 @@ impl<C: ManagedConnection> Connections<C> {
         match self.table.remove(slot) {
             Some(ConnectionState::Live(live)) => {
                 self.remotes.remove(&(live.remote, slot));
+                self.path_ids.remove(&live.path_ids);
                 self.unconfirmed -= usize::from(live.early.is_some());
                 self.uncount_client(&live);
             }

@@ -6,6 +6,7 @@ use super::connection_state::{ConnectionState, Finishing, LiveConnection};
 use super::connections::{Connections, MAX_REPLIES};
 use super::handshake_gate::AddressProof;
 use super::managed::ManagedConnection;
+use super::path_ids::PathOf;
 use super::{Clients, hello};
 use crate::connection::NewConnection;
 use crate::streams::Side;
@@ -120,7 +121,7 @@ impl<C: ManagedConnection> Connections<C> {
 
     pub(super) fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
         let Ok(header) = ShortHeader::read(datagram) else { return };
-        let Some(slot) = self.table.by_id(header.connection) else {
+        let Some(PathOf { slot, path }) = self.path_of(header.connection) else {
             // Only complete packets get a RESET, so that the reply is shorter.
             if datagram.len() >= header.len() + packet::TAG_BYTES
                 && self.answers.len() < MAX_REPLIES
@@ -134,9 +135,10 @@ impl<C: ManagedConnection> Connections<C> {
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {
             Some(ConnectionState::Live(live)) if live.over.is_none() => {
                 let news = live.guarded(|connection| {
-                    let is_authentic = connection.receive(now, from, ecn, datagram);
+                    let is_authentic = connection.receive_on(now, path, from, ecn, datagram);
                     is_authentic.then(|| (connection.remote(), connection.moved()))
                 });
+                let wanted = live.guarded(|connection| connection.wanted_path()).flatten();
                 let token = live.guarded(|connection| connection.take_token()).flatten();
                 if let (Some(token), None) = (token, &live.client) {
                     self.tokens.insert(now, live.remote, token);
@@ -159,6 +161,9 @@ impl<C: ManagedConnection> Connections<C> {
                         live.remote = remote;
                         self.recount_client(slot, remote);
                     }
+                }
+                if let Some(path) = wanted {
+                    self.add_path(now, slot, path);
                 }
                 self.touch(slot);
             }

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, ConnectionEvent, NewConnection, Transmit};
 use narrows_base::Time;
 use narrows_congestion::Dispersion;
-use narrows_wire::Token;
+use narrows_wire::{ConnectionId, Token};
 use std::net::SocketAddr;
 
 /// A connection as its endpoint uses it. Methods are those of [`Connection`], unless documented here.
@@ -14,6 +14,26 @@ pub trait ManagedConnection: Sized {
     fn begin(now: Time, beginning: NewConnection<'_>) -> Self;
     /// Handles a short packet. Returns whether it was authentic.
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool;
+    /// Handles a short packet with the ID of this path. Returns whether it was authentic.
+    fn receive_on(
+        &mut self,
+        now: Time,
+        path: u8,
+        from: SocketAddr,
+        ecn: u8,
+        datagram: &mut [u8],
+    ) -> bool {
+        path == 0 && self.receive(now, from, ecn, datagram)
+    }
+    /// A further path for which this end needs a connection ID.
+    fn wanted_path(&mut self) -> Option<u8> {
+        None
+    }
+    /// Sets this end's connection ID for a further path; false if it is not used.
+    fn give_path_id(&mut self, now: Time, path: u8, id: ConnectionId) -> bool {
+        let _ = (now, path, id);
+        false
+    }
     /// The dispersion of the handshake's probes.
     fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion);
     /// The next datagrams to send.
@@ -61,6 +81,22 @@ impl ManagedConnection for Connection {
     }
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
         Connection::receive(self, now, from, ecn, datagram)
+    }
+    fn receive_on(
+        &mut self,
+        now: Time,
+        path: u8,
+        from: SocketAddr,
+        ecn: u8,
+        datagram: &mut [u8],
+    ) -> bool {
+        Connection::receive_on(self, now, path, from, ecn, datagram)
+    }
+    fn wanted_path(&mut self) -> Option<u8> {
+        Connection::wanted_path(self)
+    }
+    fn give_path_id(&mut self, now: Time, path: u8, id: ConnectionId) -> bool {
+        Connection::give_path_id(self, now, path, id)
     }
     fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion) {
         Connection::on_dispersion(self, now, dispersion);

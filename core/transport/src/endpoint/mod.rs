@@ -6,7 +6,7 @@
 //! | store connections, and call each when its timer is due | `connections`, with `table`, `connection_state` and `alarms` |
 //! | methods for the application | `calls` |
 //! | let connections send in turn | `outgoing` |
-//! | dispatch received datagrams | `incoming` |
+//! | dispatch received datagrams | `incoming`, with `paths` and `path_ids` for connections with several paths |
 //! | open a connection as the client | `connecting`, with `narrows_recovery::handshake` |
 //! | accept a connection as the server: cookies, address tokens, handshakes and their limits, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accepted`, `accept_filter` |
 //! | accept early data | `early` |
@@ -42,6 +42,8 @@ mod incoming;
 mod limits;
 mod managed;
 mod outgoing;
+mod path_ids;
+mod paths;
 pub mod share;
 pub mod source;
 mod table;
