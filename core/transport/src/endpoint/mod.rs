@@ -72,6 +72,8 @@ mod hostile_tests;
 #[cfg(test)]
 mod panic_tests;
 #[cfg(test)]
+mod paths_tests;
+#[cfg(test)]
 mod race_tests;
 #[cfg(test)]
 mod ready_tests;

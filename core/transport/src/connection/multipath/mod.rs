@@ -125,3 +125,8 @@ pub struct PathStats {
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
 }
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod tests;
