@@ -212,7 +212,7 @@ fn packets_without_the_keys_of_a_path_begin_none() {
     hostile.send(2, client_at(2), &[Frame::Ping]);
     let mut second = sealed(&mut hostile.sealers[2], 901, hostile.now, &[Frame::Ping]);
     assert!(!hostile.server.receive_on(hostile.now, 1, client_at(1), 0, &mut second));
-    assert!(!hostile.server.receive_on(hostile.now, 9, client_at(1), 0, &mut vec![0; 60]));
+    assert!(!hostile.server.receive_on(hostile.now, 9, client_at(1), 0, &mut [0; 60]));
     assert_eq!(hostile.server.path_count(), 2, "path 2 only");
     assert_eq!(hostile.server.stats().refused, 202);
     assert_eq!(hostile.closed(), None);

@@ -55,7 +55,7 @@ pub(super) struct Bonded {
     /// Bytes from the server on each link in each tenth of a second.
     log: Vec<Vec<u64>>,
     pub flying: BTreeMap<(Time, u64), Flying>,
-    /// Copies of all packets, if wanted.
+    /// Copies of all packets that arrived, if wanted.
     pub keep: Option<Vec<Flying>>,
     order: u64,
     free: Vec<[Time; 2]>,
@@ -146,9 +146,6 @@ impl Bonded {
                 let from =
                     if to_client { "198.51.100.2:443".parse().unwrap() } else { client_at(link) };
                 let flying = Flying { from, to_client, bytes: datagram.to_vec() };
-                if let Some(keep) = &mut self.keep {
-                    keep.push(flying.clone());
-                }
                 self.launch(link, flying);
             }
         }
@@ -226,6 +223,9 @@ impl Bonded {
             {
                 let key = *key;
                 let flying = self.flying.remove(&key).unwrap();
+                if let Some(keep) = &mut self.keep {
+                    keep.push(flying.clone());
+                }
                 self.hand(flying);
             }
             for side in [Side::Client, Side::Server] {
