@@ -4,8 +4,8 @@
 //! unlike a number it is not reused.
 
 use crate::Error;
-use crate::bpf::object::foreign;
 pub use crate::bpf::object::unregister;
+use crate::bpf::object::{foreign, is_registered};
 use crate::status::ControlStatus;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -162,6 +162,11 @@ impl Instance {
                 Err(Error::System(_)) | Ok(()) => {}
                 Err(e) => return Err(e),
             }
+        }
+        // The kernel removes it some time after the agent's last descriptor is closed.
+        let ended = Instant::now();
+        while is_registered(&self.name) && ended.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
         }
         match std::fs::remove_file(self.path()) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(e)),

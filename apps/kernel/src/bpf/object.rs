@@ -202,9 +202,7 @@ impl BpfPrograms {
         begin: &str,
         how: RegisteredControl,
     ) -> Result<Loaded, Error> {
-        if std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
-            .is_ok_and(|known| known.split_whitespace().any(|k| k == name))
-        {
+        if is_registered(name) {
             return Err(Error::NameInUse(name.to_string()));
         }
         // On a stack of free slots: those with low numbers are taken first.
@@ -312,6 +310,12 @@ pub fn foreign(map_ids: [u32; 2]) -> Result<[SharedMemory; 2], Error> {
             .map_err(|e| Error::from_kernel("opening the programs' memory", &e))
     };
     Ok([open(map_ids[0], SLOTS * SLOT_BYTES)?, open(map_ids[1], CONTROL_BYTES)?])
+}
+
+/// Whether the kernel has a congestion control of this name.
+pub fn is_registered(name: &str) -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .is_ok_and(|known| known.split_whitespace().any(|k| k == name))
 }
 
 /// Takes a lasting congestion control from the kernel's list; its connections keep it.
