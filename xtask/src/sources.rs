@@ -509,7 +509,7 @@ mod tests {
             None
         );
         let found = circle_of(true, &[root, a, ("b", "fn f() { super::a::g() }")]);
-        assert_eq!(found.as_deref(), Some("b a b"));
+        assert_eq!(found.as_deref(), Some("a b a"));
         let tests = ("b/tests", "use crate::a;");
         assert_eq!(circle_of(true, &[root, a, ("b", "#[cfg(test)] mod tests;"), tests]), None);
         assert_eq!(
