@@ -19,7 +19,6 @@
 //! included. A secret is erased when its successor has been made, so a stolen key cannot open packets that were sealed
 //! under an earlier one.
 
-use crate::{ConnectionId, Opener, Sealer};
 use ring::aead::{AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf;
 
@@ -114,65 +113,10 @@ impl Secret {
     }
 
     /// The secret of phase 0 of a further path.
-    fn path(&self, path: u8) -> Option<Secret> {
+    pub(crate) fn path(&self, path: u8) -> Option<Secret> {
         let number = [path];
         let label = [PATH_LABEL, &number];
         let okm = self.prk.expand(&label, hkdf::HKDF_SHA256).ok()?;
         Some(Secret { suite: self.suite, prk: hkdf::Prk::from(okm) })
-    }
-}
-
-/// Secrets 0 of both directions, from which those of further paths are derived.
-pub struct PathKeys {
-    pub(crate) send: Secret,
-    pub(crate) receive: Secret,
-}
-
-impl PathKeys {
-    /// The secrets of a further path. `None` for path 0, whose keys the handshake has made.
-    pub fn path(&self, path: u8) -> Option<PathSecrets> {
-        if path == 0 {
-            return None;
-        }
-        Some(PathSecrets { send: self.send.path(path)?, receive: self.receive.path(path)?, path })
-    }
-}
-
-/// The secrets of one further path. They must make one [`Sealer`] in all: another would repeat its nonces.
-pub struct PathSecrets {
-    send: Secret,
-    receive: Secret,
-    path: u8,
-}
-
-impl PathSecrets {
-    /// The path.
-    pub fn path(&self) -> u8 {
-        self.path
-    }
-    /// The key of the first phase for sending, for the test vectors.
-    #[cfg(test)]
-    pub(crate) fn raw_key(&self) -> [u8; 32] {
-        self.send.raw_key()
-    }
-    /// Opens the peer's packets of this path.
-    pub fn opener(&self) -> Option<Opener> {
-        Opener::new(&self.receive, self.path)
-    }
-    /// Seals packets of this path, to the peer's `connection`.
-    pub fn sealer(self, connection: ConnectionId) -> Option<Sealer> {
-        Sealer::new(connection, &self.send, self.path)
-    }
-}
-
-impl std::fmt::Debug for PathKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PathKeys")
-    }
-}
-
-impl std::fmt::Debug for PathSecrets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PathSecrets({})", self.path)
     }
 }

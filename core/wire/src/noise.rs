@@ -12,9 +12,10 @@
 use crate::bytes::Sink;
 use crate::cookie::Cookie;
 use crate::header::ConnectionId;
-use crate::keys::{PathKeys, Secret, Suite};
+use crate::keys::{Secret, Suite};
 use crate::packet::{self, Finish, MAX_LONG_BYTES, Nonce, Start, StartEcho};
 use crate::params::{Hello, MAX_HELLO_BYTES};
+use crate::path_keys::PathKeys;
 use crate::seal::{Opener, Sealer};
 use snow::HandshakeState;
 use std::fmt;
