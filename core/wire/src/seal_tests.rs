@@ -1,5 +1,5 @@
 use super::*;
-use crate::keys::PathKeys;
+use crate::path_keys::PathKeys;
 use proptest::prelude::*;
 
 const PAYLOAD: &[u8] = b"a prelude and some frames";
