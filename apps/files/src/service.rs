@@ -40,7 +40,7 @@ pub trait RequestChannel {
 }
 
 impl Service {
-    /// Answers the requests of a stream without the limits of [`Requests`].
+    /// Answers the requests of a stream without the limits of `Requests`.
     pub fn answer(
         &self,
         client: &PublicKey,
