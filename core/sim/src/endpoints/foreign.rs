@@ -1,6 +1,6 @@
 //! Flows whose two ends are a stack of another project: the simulator carries their datagrams beside its own packets.
 //!
-//! A simulated packet has no contents, so the contents of a datagram stay in a [`Channel`] until its packet arrives.
+//! A simulated packet has no contents, so the contents of a datagram stay in a `Channel` until its packet arrives.
 
 use super::interface::{SenderInput, SenderOutput};
 use narrows_base::list::{List, Listed};
