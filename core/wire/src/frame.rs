@@ -77,7 +77,7 @@ impl PathId {
             Err(Malformed::new("a PATH_ID of more than 5 bytes"))
         }
     }
-    /// Its bytes.
+    /// Encodes the path and its connection ID.
     pub fn bytes(&self) -> [u8; 5] {
         let [a, b, c, d] = self.connection.0.to_be_bytes();
         [self.path, a, b, c, d]

@@ -28,7 +28,7 @@ pub struct PathSecrets {
 }
 
 impl PathSecrets {
-    /// The path.
+    /// Number of the path, from 1.
     pub fn path(&self) -> u8 {
         self.path
     }

@@ -33,7 +33,7 @@ fn ids(net: &Whole, to: &str) -> BTreeSet<u32> {
 }
 
 #[test]
-fn each_path_has_an_id_of_its_own_until_the_connection_ends() {
+fn each_path_has_its_own_id_until_close() {
     let (mut net, handle) = connected(3, 8);
     for path in 1..3 {
         let now = net.now;

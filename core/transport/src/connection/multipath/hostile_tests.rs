@@ -155,7 +155,7 @@ fn malformed_path_id_closes_the_connection() {
 }
 
 #[test]
-fn path_id_of_a_server_for_an_unopened_path_closes_the_connection() {
+fn unopened_path_announced_by_server_closes_connection() {
     let mut world = Bonded::new(&[link(20, 20), link(20, 20)], 1);
     let now = world.now;
     // The test's server announces a path that its client did not open.
@@ -195,7 +195,7 @@ fn announced_paths_cost_little_until_they_are_used() {
 }
 
 #[test]
-fn packets_without_the_keys_of_a_path_begin_none() {
+fn packets_without_path_keys_begin_no_path() {
     let mut hostile = Hostile::new(3);
     // Not announced.
     assert!(!hostile.send(1, client_at(1), &[Frame::Ping]));

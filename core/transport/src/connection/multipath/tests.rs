@@ -407,7 +407,7 @@ fn peer_without_several_paths_goes_on_with_one() {
 }
 
 #[test]
-fn agreed_number_of_paths_is_the_smaller_and_at_most_eight() {
+fn agreed_paths_are_at_most_eight() {
     for (ours, theirs, agreed) in [(2, 8, 2), (8, 3, 3), (200, 255, 8)] {
         let world = Bonded::of(&bonded_config(ours), &bonded_config(theirs), &[link(20, 20)], 1);
         assert_eq!(world.client.max_paths(), agreed);
