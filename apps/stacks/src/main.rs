@@ -5,9 +5,9 @@
 //! narrows-stacks networks [--networks N] [--mixes N] [--seed N] [--jobs N] [--json] [--only NAME,NAME]
 //! ```
 
-use narrows_stacks::networks::Networks;
+use narrows_stacks::networks::StackScores;
 use narrows_stacks::registry;
-use narrows_stacks::table::Table;
+use narrows_stacks::table::TransferTable;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ fn unknown<T>(flag: &str, known: &[&str]) -> Result<T, String> {
 }
 
 fn table(mut words: Words) -> Result<(), String> {
-    let mut table = Table { seconds: 15.0, seed: 1, ..Table::default() };
+    let mut table = TransferTable { seconds: 15.0, seed: 1, ..TransferTable::default() };
     while let Some(flag) = words.0.pop_front() {
         match flag.as_str() {
             "--link" => table.links.push(words.value(&flag)?),
@@ -61,7 +61,7 @@ fn table(mut words: Words) -> Result<(), String> {
 fn networks(mut words: Words) -> Result<(), String> {
     let only = Vec::new();
     let seed = NETWORKS_SEED;
-    let mut networks = Networks { only, networks: 10, mixes: 0, seed, jobs: 1, json: false };
+    let mut networks = StackScores { only, networks: 10, mixes: 0, seed, jobs: 1, json: false };
     while let Some(flag) = words.0.pop_front() {
         match flag.as_str() {
             "--networks" => networks.networks = words.number(&flag, 0, 10_000)? as usize,

@@ -36,7 +36,7 @@ const COLUMNS: [(BenchPart, &[&str]); 2] = [
 
 /// Options of `networks`.
 #[derive(Clone, Debug)]
-pub struct Networks {
+pub struct StackScores {
     /// Protocols and stacks; empty for each stack's own controllers and some of Narrows'.
     pub only: Vec<String>,
     /// Number of networks with one flow.
@@ -59,7 +59,7 @@ fn is_usual(name: &str) -> bool {
     }
 }
 
-impl Networks {
+impl StackScores {
     /// Simulates and prints.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ const LINKS: [&str; 6] = [
 
 /// Options of the table.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct TransferTable {
     /// As for `narrows compare --link`; without any, six links.
     pub links: Vec<String>,
     /// Protocols and stacks; empty for all.
@@ -32,7 +32,7 @@ pub struct Table {
     pub seed: u64,
 }
 
-impl Table {
+impl TransferTable {
     /// Prints a row per protocol and a column per link: Mbit/s and the mean RTT in ms.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Table {
     ///
     /// # Errors
     /// An invalid link or protocol, or an error of the simulator.
-    pub fn run(&self, protocol: &str, link: &str) -> Result<Outcome, String> {
+    pub fn run(&self, protocol: &str, link: &str) -> Result<TransferOutcome, String> {
         let plan = self.plan(protocol, link)?;
         let network = plan.network(0, self.seed, false);
         let run = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
@@ -98,7 +98,7 @@ impl Table {
         let flow = &group.flows[0];
         let seconds = flow.done.map_or(run.span_s, |done| done.since(flow.start).as_secs_f64());
         let bottleneck = run.links[plan.bottleneck(0)].groups.first().copied().unwrap_or_default();
-        Ok(Outcome {
+        Ok(TransferOutcome {
             goodput_bps: flow.goodput_bytes as f64 * 8.0 / seconds,
             is_done: flow.done.is_some(),
             rtt_ms: group.rtt.mean().unwrap_or_default() * 1e-6,
@@ -110,7 +110,7 @@ impl Table {
 
 /// How a transfer went.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Outcome {
+pub struct TransferOutcome {
     /// Bits per second that the receiver read, from the first packet of the handshake on.
     pub goodput_bps: f64,
     /// Whether all bytes of a file arrived.

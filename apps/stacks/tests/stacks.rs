@@ -1,7 +1,7 @@
 //! Real stacks in virtual time. TLS draws its keys from the system, so that two runs differ in packet bytes; lengths, times
 //! and losses do not.
 
-use narrows_stacks::table::{Outcome, Table};
+use narrows_stacks::table::{TransferOutcome, TransferTable};
 use narrows_stacks::{noq, quinn, registry};
 use std::sync::Once;
 
@@ -14,13 +14,13 @@ fn install() {
     INSTALLED.call_once(|| registry().unwrap().install().unwrap());
 }
 
-fn run(protocol: &str, link: &str) -> Outcome {
+fn run(protocol: &str, link: &str) -> TransferOutcome {
     install();
-    let table = Table { seconds: 15.0, seed: 1, ..Table::default() };
+    let table = TransferTable { seconds: 15.0, seed: 1, ..TransferTable::default() };
     table.run(protocol, link).unwrap()
 }
 
-fn share(outcome: &Outcome) -> f64 {
+fn share(outcome: &TransferOutcome) -> f64 {
     outcome.goodput_bps / RATE
 }
 
@@ -74,7 +74,7 @@ fn transfer_repeats_with_its_seed_and_ends() {
     for protocol in ["quinn+rrtp", "noq+rrtp"] {
         let transfer = |seed| {
             let bytes = Some(2_000_000);
-            let table = Table { seconds: 60.0, bytes, seed, ..Table::default() };
+            let table = TransferTable { seconds: 60.0, bytes, seed, ..TransferTable::default() };
             let o = table.run(protocol, LOSSY).unwrap();
             assert!(o.is_done, "{protocol}: {o:?}");
             o
