@@ -58,7 +58,7 @@ fn every_controller_fills_a_clean_link_without_flooding_it() {
         if ours.starts_with("jersey") || ["fixed", "brutal"].contains(&ours) {
             continue;
         }
-        // quinn paces bursts of ten packets, whose own queue vegas and stpd take for congestion (docs/stacks.md).
+        // vegas takes the queue of quinn's bursts for congestion; stpd's cause is not known (docs/stacks.md).
         if ["quinn+vegas", "quinn+stpd"].contains(&&*protocol) {
             continue;
         }

@@ -1,5 +1,6 @@
 use super::estimate::Round;
 use super::*;
+use crate::Dispersion;
 use crate::scenario::{IdealPath, build, build_in};
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
@@ -96,4 +97,30 @@ fn a_startup_that_jitter_ended_goes_on() {
     assert!(!goes_on(flight, true));
     assert!(!goes_on(Round { rate: 1400.0, ..flight }, false));
     assert!(!goes_on(Round { gain: 1.25, ..flight }, false));
+}
+
+/// A slow path is not filled by the first flight; a peer without probes, such as a server, does not pay a round trip.
+#[test]
+fn first_flight_is_one_train_until_the_expected_dispersion() {
+    let window = |expects_dispersion, rate: Option<f64>| {
+        let environment = Environment {
+            initial_window: 10.0,
+            packet_bytes: 1000,
+            expects_dispersion,
+            ..Environment::default()
+        };
+        let mut rrtp = Rrtp::new(&environment);
+        if let Some(bits) = rate {
+            let second = Duration::from_secs(1);
+            let rtt = Duration::from_millis(100);
+            let dispersion = Dispersion { rtt, bits, took: second };
+            rrtp.on_path_event(at(0.0), &PathEvent::Dispersion(dispersion));
+        }
+        rrtp.send_limits().cwnd
+    };
+    assert_eq!(window(false, None), 10.0);
+    assert_eq!(window(true, None), 4.0);
+    // 0.1 and 10 Mbit/s: BDPs of 1.25 and 125 packets.
+    assert_eq!(window(true, Some(1e5)), 4.0);
+    assert_eq!(window(true, Some(1e7)), 10.0);
 }

@@ -12,8 +12,6 @@ pub trait ManagedConnection: Sized {
     /// data), and repeat it until a report arrives. The client repeats FINISH until a packet of the server opens, so a
     /// server must send one even if its application does not.
     fn begin(now: Time, beginning: NewConnection<'_>) -> Self;
-    /// Handles a short packet. Returns whether it was authentic.
-    fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool;
     /// Handles a short packet with the ID of this path. Returns whether it was authentic.
     fn receive_on(
         &mut self,
@@ -22,9 +20,7 @@ pub trait ManagedConnection: Sized {
         from: SocketAddr,
         ecn: u8,
         datagram: &mut [u8],
-    ) -> bool {
-        path == 0 && self.receive(now, from, ecn, datagram)
-    }
+    ) -> bool;
     /// A further path for which this end needs a connection ID.
     fn wanted_path(&mut self) -> Option<u8> {
         None
@@ -78,9 +74,6 @@ pub trait ManagedConnection: Sized {
 impl ManagedConnection for Connection {
     fn begin(now: Time, b: NewConnection<'_>) -> Connection {
         Connection::new(now, b)
-    }
-    fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
-        Connection::receive(self, now, from, ecn, datagram)
     }
     fn receive_on(
         &mut self,

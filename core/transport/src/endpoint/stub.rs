@@ -74,7 +74,14 @@ impl ManagedConnection for StubConnection {
             idle_until: now + b.config.idle_timeout,
         }
     }
-    fn receive(&mut self, now: Time, from: SocketAddr, _: u8, datagram: &mut [u8]) -> bool {
+    fn receive_on(
+        &mut self,
+        now: Time,
+        _path: u8,
+        from: SocketAddr,
+        _ecn: u8,
+        datagram: &mut [u8],
+    ) -> bool {
         let Ok(opened) = self.keys.opener.open(datagram) else { return false };
         self.remote = from;
         self.has_heard = true;
