@@ -21,6 +21,7 @@ use crate::compare::check_protocol;
 use crate::execute::{RunControl, execute};
 use crate::parallel::parallel;
 use narrows_base::{Duration, RandomKey, SpecError};
+use narrows_scenario::timeline::Timeline;
 use narrows_scenario::{Plan, Scenario};
 use narrows_sim::protocol::Preset;
 use std::path::Path;
@@ -82,11 +83,16 @@ impl Attack {
     /// # Errors
     /// Unknown protocols, as in `compare`.
     pub fn scenario(&self, case: &Case, seed: u64, seeds: u32) -> Result<Scenario, SpecError> {
+        Ok(self.question(case, seed, seeds).scenario(Path::new(""))?.0)
+    }
+
+    /// The same, as `compare` would ask it.
+    pub fn question(&self, case: &Case, seed: u64, seeds: u32) -> Question {
         let protocols = match &self.rival {
             Some(rival) => format!("{},{rival}", self.protocol),
             None => self.protocol.clone(),
         };
-        let question = Question {
+        Question {
             link: case.link(),
             protocols,
             flows: case.flows,
@@ -96,11 +102,9 @@ impl Attack {
             seeds,
             seed,
             preset: Preset::Rfc,
+            timeline: Timeline { changes: case.changes(self.duration), ..Timeline::default() },
             ..Question::default()
-        };
-        let (mut scenario, _) = question.scenario(Path::new(""))?;
-        scenario.changes = case.changes(self.duration);
-        Ok(scenario)
+        }
     }
 
     /// The badness of a case: the median over its seeds. `None` if it was interrupted.

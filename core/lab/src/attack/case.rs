@@ -1,8 +1,6 @@
 //! A case: a network with impairments, how it is drawn, changed and written.
 
 use narrows_base::{Duration, Rate, random::RandomStream};
-use narrows_link::LinkChange;
-use narrows_scenario::scenario::Scheduled;
 use narrows_scenario::values;
 use std::fmt::Write as _;
 
@@ -189,13 +187,8 @@ impl Case {
     pub fn link(&self) -> String {
         let mut text =
             format!("{},{},queue={}", rate(self.rate_bps), time(self.delay_s), self.queue_text());
-        if let Some((p, burst)) = self.loss {
-            // Gilbert: bursts of mean length 1/h, and g/(g + h) of all packets in them.
-            let h = 1.0 / burst;
-            let _ = match burst > 1.0 {
-                true => write!(text, ",loss=ge(g={},h={h})", two_figures(p * h / (1.0 - p))),
-                false => write!(text, ",loss=uniform({p})"),
-            };
+        if let Some(loss) = self.loss_text() {
+            let _ = write!(text, ",loss={loss}");
         }
         if let Some(jitter) = self.jitter_s {
             let _ = write!(text, ",jitter={}", time(jitter));
@@ -214,48 +207,42 @@ impl Case {
         format!("max({}bdp,1p)", self.queue_bdp)
     }
 
-    /// The scheduled changes of a run.
-    pub fn changes(&self, duration: Duration) -> Vec<Scheduled> {
-        let at = Duration::from_nanos(duration.as_nanos() / 3);
-        let on = |link: &str, at: Duration, change: LinkChange| Scheduled {
-            at,
-            link: link.into(),
-            change,
-            line: 0,
-        };
-        let both = |change: &dyn Fn() -> LinkChange| {
-            vec![on("bottleneck", at, change()), on("bottleneck.back", at, change())]
-        };
+    /// Its changes in a run of this length, as `--change` takes them.
+    pub fn changes(&self, duration: Duration) -> Vec<String> {
+        let third = Duration::from_nanos(duration.as_nanos() / 3);
+        let at = values::time_text(third);
         match self.event {
             None => Vec::new(),
             Some(AttackChange::RateStep(factor)) => {
-                let rate = Rate::from_bps_f64((self.rate_bps * factor).clamp(50e3, 500e6));
-                vec![on("bottleneck", at, LinkChange::Rate(rate))]
+                let rate = rate((self.rate_bps * factor).clamp(50e3, 500e6));
+                vec![format!("{at}:bottleneck:rate={rate}")]
             }
             Some(AttackChange::DelayStep(factor)) => {
-                let delay = Duration::from_secs_f64(self.delay_s * factor);
-                both(&|| LinkChange::Delay(delay))
+                let delay = values::time_text(Duration::from_secs_f64(self.delay_s * factor));
+                let change = |link: &str| format!("{at}:{link}:delay={delay}");
+                ["bottleneck", "bottleneck.back"].map(change).into()
             }
             Some(AttackChange::Outage(seconds)) => {
-                let everything = narrows_link::LossSpec::parse_all("100%").unwrap_or_default();
-                let usual = self.loss.map_or_else(Vec::new, |_| {
-                    let link = self.link();
-                    let loss = link.split(",loss=").nth(1).unwrap_or_default();
-                    let end = loss.find([')']).map_or_else(
-                        || loss.find(',').unwrap_or(loss.len()),
-                        |closing| closing + 1,
-                    );
-                    narrows_link::LossSpec::parse_all(&loss[..end]).unwrap_or_default()
-                });
-                let over = at + Duration::from_secs_f64(seconds);
+                let over = values::time_text(third + Duration::from_secs_f64(seconds));
+                let usual = self.loss_text().unwrap_or_else(|| "none".into());
                 vec![
-                    on("bottleneck", at, LinkChange::Loss(everything.clone())),
-                    on("bottleneck.back", at, LinkChange::Loss(everything)),
-                    on("bottleneck", over, LinkChange::Loss(usual)),
-                    on("bottleneck.back", over, LinkChange::Loss(Vec::new())),
+                    format!("{at}:bottleneck:loss=100%"),
+                    format!("{at}:bottleneck.back:loss=100%"),
+                    format!("{over}:bottleneck:loss={usual}"),
+                    format!("{over}:bottleneck.back:loss=none"),
                 ]
             }
         }
+    }
+
+    fn loss_text(&self) -> Option<String> {
+        let (p, burst) = self.loss?;
+        // Gilbert: bursts of mean length 1/h, and g/(g + h) of all packets in them.
+        let h = 1.0 / burst;
+        Some(match burst > 1.0 {
+            true => format!("ge(g={},h={h})", two_figures(p * h / (1.0 - p))),
+            false => format!("uniform({p})"),
+        })
     }
 
     /// Share of the run's capacity without the outage.
@@ -349,13 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_losses_come_back_after_an_outage() {
-        for (loss, text) in [(0.02, 1.0), (0.02, 4.0)].map(|l| (Some(l), l)) {
-            let case = Case { loss, event: Some(AttackChange::Outage(1.0)), ..Case::plain() };
+    fn usual_losses_return_after_an_outage() {
+        for (loss, text) in
+            [(0.02, 1.0), (0.02, 4.0)].map(Some).iter().zip(["uniform(0.02)", "ge("])
+        {
+            let event = Some(AttackChange::Outage(1.0));
+            let case = Case { loss: *loss, event, ..Case::plain() };
             let changes = case.changes(Duration::from_secs(9));
-            let LinkChange::Loss(after) = &changes[2].change else { panic!() };
-            assert_eq!(after.len(), 1, "{text:?}");
-            assert_eq!(changes[2].at, Duration::from_secs(4));
+            assert!(changes[2].starts_with(&format!("4s:bottleneck:loss={text}")), "{changes:?}");
         }
     }
 }
