@@ -1,10 +1,10 @@
 //! Reports of finished runs: the parts of `compare`'s page, and the width of their intervals.
 
 use crate::question::{MAX_SEEDS, PageQuestion, untimed};
-use crate::stored::RunText;
+use crate::stored;
 use narrows_lab::Outcome;
 use narrows_lab::collect::collect;
-use narrows_lab::execute::{Runs, StoredRun, drop_repetitions};
+use narrows_lab::execute::{Runs, drop_repetitions};
 use narrows_report::html;
 use serde_json::{Value, json};
 
@@ -14,11 +14,16 @@ const DECISIVE: [&str; 2] = ["goodput_bps", "rtt_s_mean"];
 /// The report; with `trials`, candidates of the recommendation are tried beside CUBIC, as `compare` does.
 pub fn report(
     question: &PageQuestion,
-    runs: Vec<Vec<Option<RunText>>>,
+    runs: &[Vec<Option<String>>],
     trials: bool,
 ) -> Result<Value, String> {
     let mut planned = question.plan()?;
-    let mut runs: Runs = runs.into_iter().map(run_texts).collect();
+    let read = |text: &Option<String>| match text {
+        Some(text) => stored::run(text).map(Some).ok_or("a run is malformed"),
+        None => Ok(None),
+    };
+    let of_protocol = |seeds: &Vec<Option<String>>| seeds.iter().map(read).collect();
+    let mut runs: Runs = runs.iter().map(of_protocol).collect::<Result<_, _>>()?;
     if runs.len() != planned.plan.scenario.variants() {
         return Err("runs of other protocols".into());
     }
@@ -42,10 +47,6 @@ pub fn report(
         "digests": outcome.results.iter().map(|r| format!("{:016x}", r.digest)).collect::<Vec<_>>(),
         "sent": outcome.results.iter().filter_map(|r| r.measure("sent_packets")).map(|e| e.mean).sum::<f64>(),
     }))
-}
-
-fn run_texts(seeds: Vec<Option<RunText>>) -> Vec<Option<StoredRun>> {
-    seeds.into_iter().map(|run| run.map(RunText::run)).collect()
 }
 
 /// The widest interval of a decisive measure over its mean; `None` without intervals.

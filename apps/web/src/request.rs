@@ -1,43 +1,27 @@
 //! Requests of the page and their answers. A request is a name, a line feed, and its arguments as JSON.
 
+use crate::lens::LensWants;
 use crate::question::{PageQuestion, untimed};
-use crate::stored::RunText;
-use crate::{answer, choices, described, lens, own};
+use crate::{answer, choices, described, lens, own, stored};
 use narrows_lab::execute::execute_one;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// One protocol with one seed, both counted from 0.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunRequest {
+/// Arguments of a request. A request reads its own; the others stay at their defaults.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Arguments {
     question: PageQuestion,
+    /// One protocol with one seed, both counted from 0.
     variant: usize,
     seed: usize,
-}
-
-/// Finished runs, by protocol and seed.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AnswerRequest {
-    question: PageQuestion,
-    runs: Vec<Vec<Option<RunText>>>,
+    /// Finished runs, by protocol and seed.
+    runs: Vec<Vec<Option<String>>>,
     trials: bool,
-}
-
-/// One protocol under a lens.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LensRequest {
-    question: PageQuestion,
-    wants: lens::LensWants,
-}
-
-/// A link, and another value of one of its keys.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VaryRequest {
+    /// One protocol under a lens.
+    wants: LensWants,
+    /// A link, and another value of one of its keys.
     link: String,
     key: String,
     value: String,
@@ -61,20 +45,20 @@ pub fn handle(request: &str) -> String {
         // The question's link, protocols and work.
         "describe" => read(arguments).and_then(|q: PageQuestion| text(&described::question(&q)?)),
         "vary" => read(arguments)
-            .and_then(|r: VaryRequest| text(&described::varied(&r.link, &r.key, &r.value)?)),
+            .and_then(|a: Arguments| text(&described::varied(&a.link, &a.key, &a.value)?)),
         // Another record as a Mahimahi trace.
         "convert" => {
             read(arguments).and_then(|record: String| text(&described::converted(&record)?))
         }
-        "run" => read(arguments).and_then(|r: RunRequest| {
-            let planned = r.question.plan()?;
-            let run = execute_one(&planned.plan, &untimed(), r.variant, r.seed)?;
-            text(&RunText::of(&run))
+        "run" => read(arguments).and_then(|a: Arguments| {
+            let planned = a.question.plan()?;
+            let run = execute_one(&planned.plan, &untimed(), a.variant, a.seed)?;
+            text(&stored::text(&run))
         }),
         "answer" => read(arguments)
-            .and_then(|r: AnswerRequest| text(&answer::report(&r.question, r.runs, r.trials)?)),
+            .and_then(|a: Arguments| text(&answer::report(&a.question, &a.runs, a.trials)?)),
         "lens" => {
-            read(arguments).and_then(|r: LensRequest| text(&lens::frame(&r.question, &r.wants)?))
+            read(arguments).and_then(|a: Arguments| text(&lens::frame(&a.question, &a.wants)?))
         }
         "lend" => read(arguments).and_then(|class: own::OwnClass| text(&own::lend(&class)?)),
         #[cfg(feature = "scenarios")]
@@ -195,6 +179,9 @@ mod tests {
         for request in ["", "run", "run\n{", "answer\n{\"runs\":[]}", "eval\n1", "lens\nnull"] {
             assert!(!error(request).is_empty(), "{request:?}");
         }
+        let runs =
+            json!({ "question": question(), "runs": [["1,2,ffffffffffff"], []], "trials": false });
+        assert_eq!(error(&format!("answer\n{runs}")), "a run is malformed");
         let run = json!({ "question": question(), "variant": 7, "seed": 0 });
         assert!(error(&format!("run\n{run}")).contains("variant"));
     }

@@ -1,94 +1,98 @@
-//! A finished run as JSON, on its way from the worker that simulated it to the one that makes the report.
+//! A finished run as text, on its way from the worker that simulated it to the one that makes the report: words
+//! separated by commas. Numbers are written by their bits, so that they are read as they were.
 
 use narrows_congestion::CONTROLLERS;
 use narrows_lab::execute::{GroupValues, StoredRun};
 use narrows_report::variables;
 use narrows_sim::SeriesTable;
-use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::str::Split;
 
 /// Kinds of tables.
 const KINDS: [&str; 3] = ["flow", "link", "group"];
 
-/// A run; its numbers are written by their bits, so that they come out as they went in.
-#[derive(Serialize, Deserialize, Debug)]
-pub struct RunText {
-    seed: u64,
-    digest: u64,
-    groups: Vec<GroupText>,
-    capacity_bps: Vec<u64>,
-    series: Vec<SeriesText>,
-}
-
-#[derive(Serialize, Deserialize, Debug)]
-struct GroupText {
-    measures: Vec<u64>,
-    flows: Vec<Vec<u64>>,
-}
-
-#[derive(Serialize, Deserialize, Debug)]
-struct SeriesText {
-    kind: usize,
-    name: String,
-    group: String,
-    time_s: Vec<u64>,
-    columns: Vec<(String, Vec<u64>)>,
-}
-
-fn packed(values: &[f64]) -> Vec<u64> {
-    values.iter().map(|x| x.to_bits()).collect()
-}
-
-fn unpacked(values: Vec<u64>) -> Vec<f64> {
-    values.into_iter().map(f64::from_bits).collect()
-}
-
-impl RunText {
-    /// Of a run.
-    pub fn of(run: &StoredRun) -> RunText {
-        let group = |g: &GroupValues| GroupText {
-            measures: packed(&g.measures),
-            flows: g.flows.iter().map(|f| packed(f)).collect(),
-        };
-        let table = |t: &SeriesTable| SeriesText {
-            kind: KINDS.iter().position(|kind| *kind == t.kind).unwrap_or(0),
-            name: t.name.clone(),
-            group: t.group.clone(),
-            time_s: packed(&t.time_s),
-            columns: t.columns.iter().map(|(name, x)| ((*name).to_string(), packed(x))).collect(),
-        };
-        RunText {
-            seed: run.seed,
-            digest: run.digest,
-            groups: run.groups.iter().map(group).collect(),
-            capacity_bps: packed(&run.capacity_bps),
-            series: run.series.iter().map(table).collect(),
+/// The text of a run.
+pub fn text(run: &StoredRun) -> String {
+    let mut out = String::new();
+    number(&mut out, run.seed);
+    number(&mut out, run.digest);
+    number(&mut out, run.groups.len() as u64);
+    for group in &run.groups {
+        list(&mut out, &group.measures);
+        number(&mut out, group.flows.len() as u64);
+        group.flows.iter().for_each(|flow| list(&mut out, flow));
+    }
+    list(&mut out, &run.capacity_bps);
+    number(&mut out, run.series.len() as u64);
+    for table in &run.series {
+        let _ = write!(out, "{},{},{},", table.kind, table.name, table.group);
+        list(&mut out, &table.time_s);
+        number(&mut out, table.columns.len() as u64);
+        for (name, values) in &table.columns {
+            let _ = write!(out, "{name},");
+            list(&mut out, values);
         }
     }
+    out
+}
 
-    /// The run. Columns without a listed variable are left out.
-    pub fn run(self) -> StoredRun {
-        let group = |g: GroupText| GroupValues {
-            measures: unpacked(g.measures),
-            flows: g.flows.into_iter().map(unpacked).collect(),
-        };
-        let table = |t: SeriesText| SeriesTable {
-            kind: KINDS.get(t.kind).copied().unwrap_or(KINDS[0]),
-            name: t.name,
-            group: t.group,
-            time_s: unpacked(t.time_s),
-            columns: t
-                .columns
-                .into_iter()
-                .filter_map(|(name, x)| Some((listed(&name)?, unpacked(x))))
-                .collect(),
-        };
-        StoredRun {
-            seed: self.seed,
-            digest: self.digest,
-            groups: self.groups.into_iter().map(group).collect(),
-            capacity_bps: unpacked(self.capacity_bps),
-            series: self.series.into_iter().map(table).collect(),
+fn number(out: &mut String, number: u64) {
+    let _ = write!(out, "{number:x},");
+}
+
+fn list(out: &mut String, values: &[f64]) {
+    number(out, values.len() as u64);
+    values.iter().for_each(|value| number(out, value.to_bits()));
+}
+
+/// The run of a text; `None` of one that [`text`] did not write. Columns without a listed variable are left out.
+pub fn run(text: &str) -> Option<StoredRun> {
+    let mut words = Words(text.split(','));
+    let seed = words.number()?;
+    let digest = words.number()?;
+    let groups = words.each(|words| {
+        let measures = words.list()?;
+        let flows = words.each(Words::list)?;
+        Some(GroupValues { measures, flows })
+    })?;
+    let capacity_bps = words.list()?;
+    let series = words.each(|words| {
+        let kind = words.word()?;
+        let kind = KINDS.into_iter().find(|k| *k == kind)?;
+        let name = words.word()?.to_string();
+        let group = words.word()?.to_string();
+        let time_s = words.list()?;
+        let columns = words.each(|words| Some((words.word()?, words.list()?)))?;
+        let listed = |(name, values): (&str, Vec<f64>)| Some((listed(name)?, values));
+        let columns = columns.into_iter().filter_map(listed).collect();
+        Some(SeriesTable { kind, name, group, time_s, columns })
+    })?;
+    Some(StoredRun { seed, digest, groups, capacity_bps, series })
+}
+
+struct Words<'a>(Split<'a, char>);
+
+impl<'a> Words<'a> {
+    fn word(&mut self) -> Option<&'a str> {
+        self.0.next()
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        u64::from_str_radix(self.word()?, 16).ok()
+    }
+
+    /// As many as the next number says.
+    fn each<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.number()?;
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(read(self)?);
         }
+        Some(all)
+    }
+
+    fn list(&mut self) -> Option<Vec<f64>> {
+        self.each(|words| words.number().map(f64::from_bits))
     }
 }
 

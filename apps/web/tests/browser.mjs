@@ -55,6 +55,7 @@ export class Browser {
     await Promise.all(["Page", "Runtime", "Log"].map((domain) => this.send(`${domain}.enable`)));
     await this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 600 });
     await this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }] });
+    if (this.onload) await this.send("Page.addScriptToEvaluateOnNewDocument", { source: this.onload });
     await this.send("Page.navigate", { url });
   }
 
