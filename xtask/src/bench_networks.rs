@@ -83,21 +83,22 @@ impl Options {
         let mut items = Vec::new();
         let [networks, access, mixes, transfers] = if self.quick { QUICK } else { FULL };
         for part in &self.only {
+            let count = match part {
+                BenchPart::Networks => networks,
+                BenchPart::Access | BenchPart::Routes => access,
+                BenchPart::Mixes => mixes,
+                BenchPart::Transfers | BenchPart::AccessTransfers => transfers,
+                BenchPart::Pairs | BenchPart::Traces | BenchPart::Named => 0,
+            };
+            items.extend(draw::numbered(*part, self.seed, 0..count));
             match part {
-                BenchPart::Networks => items.extend(draw::networks(self.seed, networks)),
-                BenchPart::Access => items.extend(draw::access(self.seed, access)),
-                BenchPart::Routes => items.extend(draw::routes(self.seed, access)),
-                BenchPart::Mixes => items.extend(draw::mixes(self.seed, mixes)),
-                BenchPart::Transfers => items.extend(draw::transfers(self.seed, transfers)),
-                BenchPart::AccessTransfers => {
-                    items.extend(draw::access_transfers(self.seed, transfers));
-                }
                 BenchPart::Named => items.extend(draw::named()),
                 BenchPart::Traces => {
                     if let Some(folder) = &self.traces {
                         items.extend(recorded(folder)?);
                     }
                 }
+                _ => {}
             }
         }
         if self.light { without_longest(items) } else { Ok(items) }
@@ -105,7 +106,8 @@ impl Options {
 }
 
 fn part(name: &str) -> Result<BenchPart, String> {
-    let part = BenchPart::ALL.into_iter().find(|p| p.name() == name.trim());
+    let part =
+        BenchPart::ALL.into_iter().find(|p| p.name() == name.trim() && *p != BenchPart::Pairs);
     part.ok_or_else(|| {
         format!("--only '{name}': networks, access, routes, mixes, transfers, access-transfers, traces or named")
     })
@@ -125,7 +127,7 @@ pub fn protocols(text: &str) -> Vec<String> {
 }
 
 /// The trace files of a folder, by name.
-fn recorded(folder: &Path) -> Result<Vec<BenchNetwork>, String> {
+pub fn recorded(folder: &Path) -> Result<Vec<BenchNetwork>, String> {
     let wrong = |e: std::io::Error| format!("--traces {}: {e}", folder.display());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(wrong)? {
@@ -153,7 +155,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let items = options.items()?;
     let control =
         RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: options.jobs };
-    let results = simulate(&items, &options.protocols, &control)?.unwrap_or_default();
+    let simulated = simulate(&items, &options.protocols, &control)?;
+    let results = simulated.unwrap_or_default().results;
     if options.each {
         print!("{}", page::each(&items, &results, &options.protocols));
     }
@@ -175,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_small_run_fills_the_table() {
-        let mut items = draw::networks(1, 2);
-        items.extend(draw::mixes(1, 1));
+        let mut items = draw::networks(1, 0..2);
+        items.extend(draw::mixes(1, 0..1));
         items.iter_mut().for_each(|i| i.question.duration = narrows_base::Duration::from_secs(2));
         items.iter_mut().for_each(|i| {
             i.question.warmup = narrows_base::Duration::ZERO;
@@ -187,7 +190,7 @@ mod tests {
         });
         let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
         let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
-        let results = simulate(&items, &options.protocols, &control).unwrap().unwrap();
+        let results = simulate(&items, &options.protocols, &control).unwrap().unwrap().results;
         let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
         let file = file.to_string_lossy();
         keep(&file, &results).unwrap();

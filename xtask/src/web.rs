@@ -28,7 +28,7 @@ pub fn page(args: &[String]) -> Result<(), String> {
 
 /// Builds the module and writes the page around it.
 fn written() -> Result<PathBuf, String> {
-    let module = module(&[])?;
+    let module = module()?;
     let page = Path::new(&target()).join("web/index.html");
     let args = ["run", "--quiet", "--locked", "--package", "narrows-web", "--"];
     run(
@@ -38,8 +38,8 @@ fn written() -> Result<PathBuf, String> {
     Ok(page)
 }
 
-/// Builds the module with these features.
-fn module(features: &[&str]) -> Result<PathBuf, String> {
+/// Builds the module.
+fn module() -> Result<PathBuf, String> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
     let sysroot = sysroot.map_err(|e| format!("rustc could not be started: {e}"))?.stdout;
     let sysroot = String::from_utf8_lossy(&sysroot);
@@ -48,12 +48,9 @@ fn module(features: &[&str]) -> Result<PathBuf, String> {
     }
     let mut args = vec!["build", "--locked", "--package", "narrows-web", "--lib"];
     args.extend(["--profile", "web", "--target", TRIPLE]);
-    args.extend(features.iter().flat_map(|feature| ["--features", feature]));
     run(&mut cargo_command(&args), &format!("cargo {}", args.join(" ")))?;
     let built = Path::new(&target()).join(TRIPLE).join("web/narrows_web.wasm");
-    // The next build replaces it.
-    let kept = Path::new(&target()).join("web").join(features.first().unwrap_or(&"page"));
-    let kept = kept.with_extension("wasm");
+    let kept = Path::new(&target()).join("web/page.wasm");
     let copied = kept.parent().map_or(Ok(()), std::fs::create_dir_all);
     copied
         .and_then(|()| std::fs::copy(&built, &kept))
@@ -81,9 +78,9 @@ pub fn tests() -> Result<(), String> {
         let script = format!("apps/web/tests/{script}");
         run(Command::new("node").arg(&script).args(files), &format!("node {script}"))
     };
-    node("digests.mjs", &[&module(&["scenarios"])?, &cases])?;
-    let shipped = page.with_file_name("page.wasm");
-    node("size.mjs", &[&shipped, Path::new(&MAX_MODULE.to_string())])?;
+    let module = page.with_file_name("page.wasm");
+    node("digests.mjs", &[&module, &cases])?;
+    node("size.mjs", &[&module, Path::new(&MAX_MODULE.to_string())])?;
     let Some(browser) = BROWSERS.into_iter().find(|name| is_installed(name)) else {
         eprintln!("web: the page is not opened, none of {} is installed", BROWSERS.join(", "));
         return Ok(());

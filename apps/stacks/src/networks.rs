@@ -66,13 +66,13 @@ impl StackScores {
     /// An unknown protocol, or an error of the simulator.
     pub fn print(&self) -> Result<(), String> {
         let protocols = selected(&self.only, is_usual)?;
-        let mut items = draw::networks(self.seed, self.networks);
-        items.extend(draw::mixes(self.seed, self.mixes));
+        let mut items = draw::networks(self.seed, 0..self.networks);
+        items.extend(draw::mixes(self.seed, 0..self.mixes));
         let drawn = items.len();
         let items = without_longest(items)?;
         let stop = AtomicBool::new(false);
         let control = RunControl { stop: &stop, progress: &|_| (), jobs: self.jobs };
-        let results = simulate(&items, &protocols, &control)?.unwrap_or_default();
+        let results = simulate(&items, &protocols, &control)?.unwrap_or_default().results;
         match self.json {
             true => println!("{:#}", self.to_json(&items, drawn, &protocols, &results)),
             false => print!("{}", self.markdown(&items, drawn, &protocols, &results)),

@@ -33,6 +33,11 @@ async function startPage() {
     wrong, progress,
     described(found) {
       about = found;
+      question.similar = found.similar && Object.fromEntries(found.similar);
+      if (found.similar) {
+        byId("lens-seed").value = found.seed;
+        controls.show();
+      }
       byId("path").textContent = found.path;
       controls.described(found);
       lens.offer(found.protocols);
@@ -40,7 +45,8 @@ async function startPage() {
     },
     protocols: () => addLensButtons(),
     done(answer, text) {
-      progress(text);
+      const digests = answer.digests.map((digest, i) => `${about.protocols[i]} ${digest}`);
+      progress(about.similar ? `${text}, digests: ${digests.join(", ")}` : text);
       byId("report").setAttribute("aria-busy", "false");
       byId("report").dataset.digests = answer.digests.join(" ");
       about.seeds = answer.seeds;
@@ -210,6 +216,7 @@ async function startPage() {
     question.options = read.options;
     question.extra = read.extra;
     question.files = read.files;
+    question.similar = null;
     controls.chosen = question.options.has("protocols");
     lens.wanted = [page.a, page.b];
     if (page.own) {

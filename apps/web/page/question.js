@@ -1,18 +1,30 @@
 // The question: options of `narrows compare`, its traces and the reader's code; to and from the page's address.
 const MAX_ADDRESS = 200000, MAX_TRACE_IN_ADDRESS = 60000;
-const OPTIONS = ["link", "for", "protocols", "source", "flows", "against", "reverse", "duration", "warmup", "stagger",
+const OPTIONS = ["link", "network", "for", "protocols", "source", "flows", "against", "reverse", "duration", "warmup", "stagger",
   "packet", "seeds", "seed", "preset", "change", "reconfigure"];
+
+// Options that leave a network of the atlas as it is.
+const BESIDE_NETWORK = ["network", "for", "protocols", "seeds"];
 
 class Question {
   constructor() {
     this.options = new Map();
     this.files = {};
     this.extra = [];
+    // The options that describe a network of the atlas best.
+    this.similar = null;
   }
 
-  get(name) { return this.options.get(name) ?? ""; }
+  get(name) { return this.options.get(name) ?? this.similar?.[name] ?? ""; }
 
   set(name, value) {
+    if (this.similar && !BESIDE_NETWORK.includes(name)) {
+      this.options.delete("network");
+      for (const [other, text] of Object.entries(this.similar)) {
+        if (!BESIDE_NETWORK.includes(other)) this.options.set(other, text);
+      }
+      this.similar = null;
+    }
     if (value === "" || value === null) this.options.delete(name);
     else this.options.set(name, String(value));
   }

@@ -1,6 +1,7 @@
 //! Describes a question for the page's controls: link, protocols, work, command and scenario file.
 
 use crate::question::PageQuestion;
+use narrows_lab::networks::draw;
 use narrows_lab::options::words::command_line;
 use narrows_lab::recommendation::Aim;
 use narrows_link::QueueLimit;
@@ -20,8 +21,13 @@ const UNITS: (&str, &str) = ("ms", "Mbit/s");
 pub fn question(question: &PageQuestion) -> Result<Value, String> {
     let planned = question.plan()?;
     let s = &planned.plan.scenario;
-    let given = question.options.iter().find(|o| o.0 == "link").map(|o| o.1.as_str());
-    let text = given.unwrap_or(narrows_scenario::links::DEFAULT);
+    let given = |name: &str| question.options.iter().find(|o| o.0 == name).map(|o| o.1.as_str());
+    let network = given("network").map(draw::find).transpose();
+    let network = network.map_err(|e| e.to_string())?;
+    let text = match &network {
+        Some(network) => &network.question.link,
+        None => given("link").unwrap_or(narrows_scenario::links::DEFAULT),
+    };
     let link = BottleneckLink::parse(text, Path::new("")).map_err(|e| e.to_string())?;
     Ok(json!({
         "link": numbers(&link, s.packet),
@@ -37,6 +43,8 @@ pub fn question(question: &PageQuestion) -> Result<Value, String> {
         "command": command_line("compare", &question.options),
         "scenario": scenario_file::text(s),
         "bulk": planned.about.aim == Aim::Bulk,
+        // Options for a network of the atlas that the reader changes.
+        "similar": network.map(|n| n.similar(given("protocols").unwrap_or_default()).options()),
     }))
 }
 

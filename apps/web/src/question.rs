@@ -84,6 +84,7 @@ fn compare(given: &[(String, String)]) -> Result<Compare, String> {
     let mut options = Compare {
         link: links::DEFAULT.into(),
         paths: Vec::new(),
+        network: None,
         protocols: None,
         aim: Aim::Bulk,
         source: None,
@@ -109,6 +110,7 @@ fn set(options: &mut Compare, name: &str, value: &str) -> Result<(), String> {
     let text = || value.to_string();
     match name {
         "link" => options.link = text(),
+        "network" => options.network = Some(text()),
         "protocols" => options.protocols = Some(text()),
         "for" => options.aim = Aim::parse(value).map_err(|e| e.to_string())?,
         "source" => options.source = Some(source(value).map_err(|e| e.to_string())?),

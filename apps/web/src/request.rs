@@ -27,16 +27,6 @@ struct Arguments {
     value: String,
 }
 
-/// The digest of one run of a scenario file.
-#[cfg(feature = "scenarios")]
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DigestRequest {
-    scenario: String,
-    variant: usize,
-    seed: u64,
-}
-
 /// Answers a request: `{"ok": …}`, or `{"error": "one line"}`.
 pub fn handle(request: &str) -> String {
     let (name, arguments) = request.split_once('\n').unwrap_or((request, ""));
@@ -61,8 +51,6 @@ pub fn handle(request: &str) -> String {
             read(arguments).and_then(|a: Arguments| text(&lens::frame(&a.question, &a.wants)?))
         }
         "lend" => read(arguments).and_then(|class: own::OwnClass| text(&own::lend(&class)?)),
-        #[cfg(feature = "scenarios")]
-        "digest" => read(arguments).and_then(|r: DigestRequest| text(&digest(&r)?)),
         _ => Err(format!("unknown request '{}'", name.escape_debug())),
     };
     match done {
@@ -77,16 +65,6 @@ fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
 
 fn text<T: Serialize>(value: &T) -> Result<String, String> {
     serde_json::to_string(value).map_err(|e| e.to_string())
-}
-
-#[cfg(feature = "scenarios")]
-fn digest(request: &DigestRequest) -> Result<serde_json::Value, String> {
-    use narrows_scenario::{Plan, scenario_file};
-    let scenario = scenario_file::parse(&request.scenario, std::path::Path::new(""));
-    let plan = Plan::new(scenario.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
-    let network = plan.network(request.variant, request.seed, false);
-    let run = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
-    Ok(json!(format!("{:016x}", run.digest)))
 }
 
 #[cfg(test)]
@@ -172,6 +150,11 @@ mod tests {
             ([["seeds", "0"]], "--seeds: a number from 1 to 100"),
             ([["preset", "x\ny"]], "--preset"),
             ([["out", "/tmp"]], "the page does not have this option"),
+            (
+                [["network", "mixes/1/1e9"]],
+                "--network: there is no network 'mixes/1/1e9': PART/SEED",
+            ),
+            ([["network", "pairs/1/0 nan(inf)"]], "unknown"),
         ] {
             let line = asks("describe", &options);
             assert!(line.contains(expected) && !line.contains('\n'), "{options:?}: {line:?}");
@@ -184,6 +167,21 @@ mod tests {
         assert_eq!(error(&format!("answer\n{runs}")), "a run is malformed");
         let run = json!({ "question": question(), "variant": 7, "seed": 0 });
         assert!(error(&format!("run\n{run}")).contains("variant"));
+    }
+
+    /// The network of a mix has what options cannot say; its similar question has the same link and flows.
+    #[test]
+    fn network_of_atlas_is_described_by_similar_options() {
+        let asked = json!({ "options": [["network", "mixes/1/2"], ["protocols", "cubic"]] });
+        let described = ok("describe", &asked);
+        assert!(described["path"].as_str().unwrap().starts_with("mixes/1/2: "), "{described}");
+        let similar: Vec<[String; 2]> =
+            serde_json::from_value(described["similar"].clone()).unwrap();
+        let again = ok("describe", &json!({ "options": similar }));
+        assert_eq!(again["link"], described["link"]);
+        assert_eq!(again["seconds"], described["seconds"]);
+        assert_eq!(again["seed"], described["seed"]);
+        assert!(again["similar"].is_null());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // Uses the page as a reader does, in headless Chromium: node click.mjs PAGE.html BROWSER [TEST]
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { Browser } from "./browser.mjs";
 
@@ -7,6 +8,30 @@ const page = pathToFileURL(process.argv[2]).href;
 const done = "byId('report').getAttribute('aria-busy') === 'false'";
 const text = (id) => `document.getElementById('${id}').textContent`;
 const rows = "[...document.querySelectorAll('#results tbody th')].map((th) => th.innerText.trim())";
+
+// Texts of the page with less contrast than WCAG AA asks for: 4.5, of large letters 3.
+const FAINT = `(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data].map((x) => x / 255);
+  };
+  const over = ([r, g, b, a], below) => [r, g, b].map((x, i) => a * x + (1 - a) * below[i]);
+  const ground = (e) => (e ? over(rgba(getComputedStyle(e).backgroundColor), ground(e.parentElement)) : over(rgba("Canvas"), [1, 1, 1]));
+  const light = (rgb) => rgb.map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const texts = [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+    && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) && !e.closest("svg, :disabled"));
+  const ratio = (e) => {
+    const below = ground(e), [a, b] = [light(over(rgba(getComputedStyle(e).color), below)), light(below)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const least = (e) => (parseFloat(getComputedStyle(e).fontSize) >= 24 ? 3 : 4.5);
+  return { texts: texts.length, faint: texts.filter((e) => ratio(e) < least(e))
+    .map((e) => \`\${e.tagName} "\${e.textContent.trim().slice(0, 30)}" \${ratio(e).toFixed(2)}\`) };
+})()`;
 
 const TESTS = {
   // The question of an address is answered, with the command that gives the same.
@@ -20,6 +45,23 @@ const TESTS = {
     await browser.click("#scenario");
     assert.match(await browser.value(text("given-text")), /\[\[link\]\]/);
     await browser.until("document.querySelector('#trade .main-svg')");
+  },
+
+  // A cell of the atlas is a network by its name; the page has the digest that the atlas lists. A slider leaves the network.
+  async network_of_atlas_has_listed_digest(browser) {
+    const cases = JSON.parse(readFileSync(new URL("digests.json", page), "utf8"));
+    const cell = cases.find(({ name }) => name.startsWith("cell mixes"));
+    const options = new Map(cell.question.options);
+    await browser.open(`${page}#${new URLSearchParams([...options])}`);
+    await browser.until(done);
+    assert.equal(await browser.value("byId('report').dataset.digests"), cell.digest);
+    assert.match(await browser.value(text("q-progress")), new RegExp(`digests: ${options.get("protocols").replace("+", "\\+")} ${cell.digest}`));
+    await browser.click("#command");
+    assert.match(await browser.value(text("given-text")), /^narrows compare --network mixes/);
+    assert.match(await browser.value("byId('q-link').value"), /bit\/s,.*queue=/);
+    await browser.value("byId('q-rate').focus()");
+    await browser.key("ArrowRight", { windowsVirtualKeyCode: 39 });
+    await browser.until("location.hash.includes('link=') && !location.hash.includes('network=')");
   },
 
   // A slider moves the text, and the text the slider; each changes the address and the answer.
@@ -120,6 +162,8 @@ const TESTS = {
       `link=5Mbit/s,20ms,trace=${markup}&file=${markup}:AAAA`, "link=100Gbit/s,20ms&duration=87600h", "link=5Mbit/s,20ms&flows=999999999",
       "link=5Mbit/s,20ms&seeds=4000000000", `page-own=${"A".repeat(5000)}&page-view=own`, "page-lesson=__proto__&page-view=constructor",
       "link=1bit/s,20ms&protocols=cubic&duration=60s&seeds=1", `x=${"y".repeat(300000)}`, "%E0%A4%A&link=%", `link=5Mbit/s,20ms&change=${markup}`,
+      "network=mixes/1/99999999999999999999", "network=networks/NaN/1&protocols=cubic", `network=pairs/1/0+${markup}&protocols=cubic`,
+      "network=mixes/1/004&protocols=cubic,rrtp&link=9Gbit/s,1ms", "network=/&protocols=cubic", "network=access/18446744073709551615/999999&protocols=cubic",
       "link=5Mbit/s,20ms,queue=unlimited&protocols=fixed(rate=900Gbit/s)&duration=20s&seeds=1",
     ];
     for (const fragment of hostile) {
@@ -127,6 +171,19 @@ const TESTS = {
       await browser.until(`!byId('q-error').hidden || ${done}`);
       assert.equal(await browser.value("document.title"), "Narrows: which transport for this link?", fragment);
       assert.equal(await browser.value("document.querySelectorAll('img').length"), 0, fragment);
+    }
+  },
+
+  // Text can be read in both themes, on each view.
+  async contrast_is_that_of_wcag_aa(browser) {
+    for (const dark of [false, true]) {
+      for (const view of ["compare", "own", "lessons"]) {
+        await browser.open(`${page}#link=5Mbit/s,20ms&protocols=cubic,rrtp&duration=3s&seeds=2&page-view=${view}`, { dark });
+        await browser.until(done);
+        const { texts, faint } = await browser.value(FAINT);
+        assert.ok(texts > 50, `${texts} texts`);
+        assert.deepEqual(faint, [], `${view}, ${dark ? "dark" : "light"}`);
+      }
     }
   },
 

@@ -190,7 +190,7 @@ fn one(
     ProtocolOutcome {
         protocol: protocol.label().to_string(),
         group: flows.name.clone(),
-        digest: combined(runs.iter().copied()),
+        digest: combined(&runs.iter().map(|r| r.digest).collect::<Vec<_>>()),
         flows: flows.count,
         rivals,
         seeds: runs.len(),

@@ -18,6 +18,7 @@ use narrows_scenario::link_direction::TraceStart;
 use narrows_scenario::links;
 use narrows_scenario::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_scenario::timeline::Timeline;
+use narrows_scenario::values;
 use narrows_sim::SourceSpec;
 use narrows_sim::protocol::{FlowProtocol, Preset};
 use std::path::Path;
@@ -269,6 +270,32 @@ impl Question {
 }
 
 impl Question {
+    /// Names and values of the options of `compare` for this question.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let mut options = vec![
+            ("link", self.link.clone()),
+            ("protocols", self.protocols.clone()),
+            ("source", self.source.text().to_string()),
+            ("flows", self.flows.to_string()),
+            ("duration", values::time_text(self.duration)),
+            ("warmup", values::time_text(self.warmup)),
+            ("packet", format!("{}B", self.packet)),
+            ("seeds", self.seeds.to_string()),
+            ("seed", self.seed.to_string()),
+            ("preset", self.preset.name().to_string()),
+        ];
+        let each = |name: &'static str, texts: &[String]| -> Vec<(&'static str, String)> {
+            texts.iter().map(|text| (name, text.clone())).collect()
+        };
+        options.extend(each("path", &self.paths));
+        options.extend(self.against.iter().map(|text| ("against", text.clone())));
+        options.extend(self.reverse.iter().map(|text| ("reverse", text.clone())));
+        options.extend(self.stagger.iter().map(|time| ("stagger", values::time_text(*time))));
+        options.extend(each("change", &self.timeline.changes));
+        options.extend(each("reconfigure", &self.timeline.reconfigurations));
+        options
+    }
+
     /// Host delays and trace starts that are not given are drawn, so that results do not depend on exact coincidences.
     /// In preset `ns2` they are not drawn, as in ns-2's simulations.
     fn with_drawn_times(&self, mut link: BottleneckLink) -> BottleneckLink {

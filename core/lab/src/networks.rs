@@ -15,9 +15,9 @@ mod statistics;
 
 pub use item::{BenchNetwork, BenchPart, Neighbours};
 pub use measure::Figures;
-pub use scorecard::{NetworkScorecard, NetworkScores, ScoreSection};
+pub use scorecard::{NetworkScorecard, NetworkScores, SCORECARD_SEED, ScoreSection};
 pub use scores::Results;
-pub use simulate::{simulate, without_longest};
+pub use simulate::{Simulated, simulate, without_longest};
 pub use statistics::{IntervalValue, Statistic, paired};
 
 #[cfg(test)]

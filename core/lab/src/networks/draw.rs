@@ -1,19 +1,17 @@
-//! The distributions from which networks are drawn; `docs/benchmarks.md` describes them. [`access`] is the second one.
+//! The distributions from which networks are drawn; `docs/benchmarks.md` describes them. `access` is the second one.
 
 mod access;
 mod routes;
 
-pub use access::networks as access;
 pub use access::networks_in_turn as access_in_turn;
-pub use access::transfers as access_transfers;
-pub use routes::networks as routes;
 
 use super::item::{BenchNetwork, BenchPart, Neighbours, PACKET};
-use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};
+use narrows_base::{Duration, RandomKey, RandomStream, Rate, SpecError, math};
 use narrows_link::LinkChange;
 use narrows_scenario::values;
 use narrows_sim::SourceSpec;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 /// Ranges; numbers are drawn evenly in the logarithm.
@@ -41,6 +39,17 @@ const LEAST_ROUND_TRIPS: f64 = 40.0;
 const MOST_CELLULAR_BPS: f64 = 100e6;
 /// Factor on the length for mixes, which need longer to settle.
 const MIXES_LONGER: f64 = 3.0;
+/// Ranges of bottlenecks for pairs: each is simulated with every two protocols.
+const PAIRS_BPS: (f64, f64) = (2e6, 40e6);
+const PAIRS_DELAY_S: (f64, f64) = (5e-3, 0.1);
+const PAIRS_BDP_PACKETS: f64 = 500.0;
+const PAIRS_SECONDS: (f64, f64) = (15.0, 30.0);
+/// Numbers of networks are below this.
+const MOST_NUMBER: usize = 1_000_000;
+const FORM: &str =
+    "PART/SEED/NUMBER as in networks/1/17, mixes/1/42, 'transfers/1/3 10 kB' or 'pairs/1/0 bbr'";
+/// In a name: no flow beside.
+const ALONE: &str = "alone";
 
 /// Names of the sizes of transfers, and their bytes.
 pub(super) const SIZES: [(&str, f64); 4] =
@@ -293,10 +302,50 @@ impl Draft {
     }
 }
 
-/// `n` networks with one flow of the protocol under test, some with web traffic beside it.
-pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
+/// The network of a name such as `mixes/1/042`: part, seed of the draws, name within the part.
+///
+/// # Errors
+/// A name of another form, or of a network that does not exist.
+pub fn find(text: &str) -> Result<BenchNetwork, SpecError> {
+    let fields: Vec<&str> = text.splitn(3, '/').collect();
+    let found = match fields[..] {
+        [part, seed, name] => by_name(part, seed, name),
+        _ => None,
+    };
+    found.ok_or_else(|| SpecError::new(format!("there is no network '{text}': {FORM}")))
+}
+
+fn by_name(part: &str, seed: &str, name: &str) -> Option<BenchNetwork> {
+    let part = BenchPart::ALL.into_iter().find(|p| p.name() == part)?;
+    let seed = seed.parse().ok()?;
+    let number = name.split(' ').next()?;
+    let of_name = &name[number.len()..];
+    let number = number.parse().ok().filter(|n| *n < MOST_NUMBER)?;
+    if part == BenchPart::Pairs {
+        return Some(pair(seed, number, Some(of_name.strip_prefix(' ')?)));
+    }
+    let name = format!("{number:03}{of_name}");
+    numbered(part, seed, number..number + 1).into_iter().find(|n| n.name == name)
+}
+
+/// Networks of a part by their numbers; none of a part that is not drawn by number.
+pub fn numbered(part: BenchPart, seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
+    match part {
+        BenchPart::Networks => networks(seed, numbers),
+        BenchPart::Access => access::networks(seed, numbers),
+        BenchPart::Routes => routes::networks(seed, numbers),
+        BenchPart::Mixes => mixes(seed, numbers),
+        BenchPart::Transfers => transfers(seed, numbers),
+        BenchPart::AccessTransfers => access::transfers(seed, numbers),
+        BenchPart::Pairs | BenchPart::Traces | BenchPart::Named => Vec::new(),
+    }
+}
+
+/// Networks with one flow of the protocol under test, some with web traffic beside it.
+pub fn networks(seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("networks");
-    (0..n).map(|i| network(&mut key.numbered(i as u64).stream(), BenchPart::Networks, i)).collect()
+    let of = |i: usize| network(&mut key.numbered(i as u64).stream(), BenchPart::Networks, i);
+    numbers.map(of).collect()
 }
 
 fn network(random: &mut RandomStream, part: BenchPart, number: usize) -> BenchNetwork {
@@ -316,8 +365,8 @@ fn network(random: &mut RandomStream, part: BenchPart, number: usize) -> BenchNe
     item
 }
 
-/// `n` mixes: flows of the protocol under test beside flows of another or of the same.
-pub fn mixes(seed: u64, n: usize) -> Vec<BenchNetwork> {
+/// Mixes: flows of the protocol under test beside flows of another or of the same.
+pub fn mixes(seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("mixes");
     let mix = |i: usize| {
         let random = &mut key.numbered(i as u64).stream();
@@ -361,18 +410,48 @@ pub fn mixes(seed: u64, n: usize) -> Vec<BenchNetwork> {
         let mut item = draft.item(BenchPart::Mixes, i);
         item.question.flows = own;
         item.question.warmup = Duration::from_secs_f64(0.4 * duration_s);
-        item.neighbours = Some(Neighbours { other, count: others, starts_s, access });
+        item.neighbours = Some(Neighbours { other: other.into(), count: others, starts_s, access });
         item.seed = random.bits() >> 16;
         item
     };
-    (0..n).map(mix).collect()
+    numbers.map(mix).collect()
 }
 
-/// Transfers of each size on `n` networks, without those that would take longer than half a minute.
-pub fn transfers(seed: u64, n: usize) -> Vec<BenchNetwork> {
+/// As the network is listed, with the protocol beside last.
+pub fn pair_name(number: usize, other: Option<&str>) -> String {
+    format!("{number:03} {}", other.unwrap_or(ALONE))
+}
+
+/// A bottleneck with one flow of the protocol under test beside one of another, or alone.
+pub fn pair(seed: u64, number: usize, other: Option<&str>) -> BenchNetwork {
+    let key = RandomKey::from_seed(seed).named("pairs");
+    let random = &mut key.numbered(number as u64).stream();
+    let mut draft = Draft::new(random, PAIRS_BPS, PAIRS_DELAY_S, PAIRS_BDP_PACKETS);
+    draft.queue(random);
+    if random.chance(0.25) {
+        draft.losses(random);
+    }
+    draft.duration_s = (ROUND_TRIPS * draft.rtt_s()).clamp(PAIRS_SECONDS.0, PAIRS_SECONDS.1);
+    let duration_s = draft.duration_s;
+    let other = other.filter(|other| *other != ALONE);
+    let mut item = draft.item(BenchPart::Pairs, number);
+    item.name = pair_name(number, other);
+    item.question.warmup = Duration::from_secs_f64(0.3 * duration_s);
+    item.neighbours = other.map(|other| Neighbours {
+        other: other.into(),
+        count: 1,
+        starts_s: (0.0, 0.0),
+        access: (None, None),
+    });
+    item.seed = random.bits() >> 16;
+    item
+}
+
+/// Transfers of each size on each network, without those that would take longer than half a minute.
+fn transfers(seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("transfers");
     let mut items = Vec::new();
-    for i in 0..n {
+    for i in numbers {
         let random = &mut key.numbered(i as u64).stream();
         let mut draft = Draft::new(random, RATE_BPS, DELAY_S, MOST_BDP_PACKETS);
         draft.queue(random);

@@ -3,9 +3,9 @@
 use crate::Question;
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_link::LinkChange;
-use narrows_scenario::Plan;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
+use narrows_scenario::{BottleneckLink, Plan, Scenario};
 use narrows_sim::SourceSpec;
 use narrows_sim::protocol::Preset;
 use std::path::Path;
@@ -24,6 +24,8 @@ pub enum BenchPart {
     Routes,
     /// Several flows beside several.
     Mixes,
+    /// One flow beside one of another protocol, or alone.
+    Pairs,
     /// A transfer that ends, on a network of constant rate.
     Transfers,
     /// A transfer that ends, on a network of a type of access that people have.
@@ -36,11 +38,12 @@ pub enum BenchPart {
 
 impl BenchPart {
     /// All parts, in the order of the table.
-    pub const ALL: [BenchPart; 8] = [
+    pub const ALL: [BenchPart; 9] = [
         BenchPart::Networks,
         BenchPart::Access,
         BenchPart::Routes,
         BenchPart::Mixes,
+        BenchPart::Pairs,
         BenchPart::Transfers,
         BenchPart::AccessTransfers,
         BenchPart::Traces,
@@ -54,6 +57,7 @@ impl BenchPart {
             BenchPart::Access => "access",
             BenchPart::Routes => "routes",
             BenchPart::Mixes => "mixes",
+            BenchPart::Pairs => "pairs",
             BenchPart::Transfers => "transfers",
             BenchPart::AccessTransfers => "access-transfers",
             BenchPart::Traces => "traces",
@@ -66,7 +70,7 @@ impl BenchPart {
 #[derive(Clone, Debug)]
 pub struct Neighbours {
     /// A protocol, or `itself` for the one under test.
-    pub other: &'static str,
+    pub other: String,
     /// Number of flows.
     pub count: usize,
     /// Start of the flows under test, and of the remaining flows, in seconds.
@@ -97,7 +101,7 @@ pub struct BenchNetwork {
     /// The first seed.
     pub seed: u64,
     /// Number of seeds.
-    pub seeds: u64,
+    pub seeds: u32,
 }
 
 impl BenchNetwork {
@@ -152,17 +156,16 @@ impl BenchNetwork {
     /// # Errors
     /// A link or protocol that does not parse; the message names the item.
     pub fn plan(&self, protocol: &str) -> Result<Plan, String> {
-        self.try_plan(protocol).map_err(|e| format!("{}: {e}", self.key()))
+        let plan = self.scenario(protocol).and_then(|(scenario, _)| Plan::new(scenario));
+        plan.map_err(|e| format!("{}: {e}", self.key()))
     }
 
-    /// The same; the message does not name the network.
-    fn try_plan(&self, protocol: &str) -> Result<Plan, SpecError> {
-        let against = self.neighbours.as_ref().map(|n| match n.other {
-            "itself" => format!("{protocol}:{}", n.count),
-            other => format!("{other}:{}", n.count),
-        });
-        let question = Question { protocols: protocol.into(), against, ..self.question.clone() };
-        let (mut scenario, _) = question.scenario(Path::new(""))?;
+    /// The scenario with these protocols under test, each in runs of its own, and the link.
+    ///
+    /// # Errors
+    /// A protocol that does not exist, or several on a network with flows of the same one.
+    pub fn scenario(&self, protocols: &str) -> Result<(Scenario, BottleneckLink), SpecError> {
+        let (mut scenario, link) = self.similar(protocols).scenario(Path::new(""))?;
         if let (Some(n), [own, others, ..]) = (&self.neighbours, &mut scenario.flows[..]) {
             let sides = [(own, n.starts_s.0, &n.access.0), (others, n.starts_s.1, &n.access.1)];
             for (flows, start_s, access) in sides {
@@ -187,7 +190,28 @@ impl BenchNetwork {
             line: 0,
         });
         scenario.changes.extend(scheduled);
-        Plan::new(scenario)
+        Ok((scenario, link))
+    }
+
+    /// Its name for [`find`](super::draw::find); `seed` is that of the draws.
+    pub fn address(&self, seed: u64) -> String {
+        format!("{}/{seed}/{}", self.part.name(), self.name)
+    }
+
+    /// The question of `compare` that is nearest to the network with these protocols: without changes, starts and
+    /// access links of either side, and web traffic.
+    pub fn similar(&self, protocols: &str) -> Question {
+        let against = self.neighbours.as_ref().map(|n| match n.other.as_str() {
+            "itself" => format!("{protocols}:{}", n.count),
+            other => format!("{other}:{}", n.count),
+        });
+        Question {
+            protocols: protocols.into(),
+            against,
+            seed: self.seed,
+            seeds: self.seeds,
+            ..self.question.clone()
+        }
     }
 }
 

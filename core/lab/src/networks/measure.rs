@@ -11,12 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// shares.
 pub type Figures = BTreeMap<String, f64>;
 
+/// One run.
+pub struct SimulatedSeed {
+    pub figures: Figures,
+    /// The simulator's digest.
+    pub digest: u64,
+}
+
 /// A flow with less than this part of an equal share over the measured span, of 18 to 108 s, starves.
 const STARVED: f64 = 0.1;
 /// Smallest share of the capacity in means of logarithms. A flow that delivered less counts with this share.
 const LEAST_GOODPUT: f64 = 1e-3;
 
-/// Runs one seed and computes its figures; `None` if `stop` was set.
+/// Runs one seed and measures it; `None` if `stop` was set.
 ///
 /// # Errors
 /// An error of the simulator; the message names the network.
@@ -25,7 +32,7 @@ pub fn run(
     plan: &Plan,
     seed: u64,
     stop: &AtomicBool,
-) -> Result<Option<Figures>, String> {
+) -> Result<Option<SimulatedSeed>, String> {
     let network = plan.network(0, seed, false);
     let result = match narrows_sim::run(&network, &mut |_| !stop.load(Ordering::Relaxed)) {
         Ok(result) => result,
@@ -34,7 +41,7 @@ pub fn run(
     };
     let mut figures = match item.part {
         BenchPart::Transfers | BenchPart::AccessTransfers => transfer(item, &result),
-        BenchPart::Mixes => mix(plan, &result),
+        BenchPart::Mixes | BenchPart::Pairs => mix(plan, &result),
         BenchPart::Networks
         | BenchPart::Access
         | BenchPart::Routes
@@ -42,7 +49,8 @@ pub fn run(
         | BenchPart::Named => alone(item, plan, &result),
     };
     figures.insert("events", result.events as f64);
-    Ok(Some(figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect()))
+    let figures = figures.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    Ok(Some(SimulatedSeed { figures, digest: result.digest }))
 }
 
 type Named = BTreeMap<&'static str, f64>;
@@ -88,9 +96,12 @@ fn base_rtt_s(item: &BenchNetwork) -> f64 {
 fn mix(plan: &Plan, run: &RunResult) -> Named {
     let link = &run.links[plan.bottleneck(0)];
     let bytes = |group: usize| -> Vec<f64> {
-        run.groups[group].flows.iter().map(|f| f.goodput_bytes as f64).collect()
+        let flows = run.groups.get(group).map_or(&[][..], |g| &g.flows);
+        flows.iter().map(|f| f.goodput_bytes as f64).collect()
     };
-    let (own, others) = (bytes(0), bytes(1));
+    let own = bytes(0);
+    // None in a pair of which one flow is alone.
+    let others = bytes(1);
     let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len().max(1) as f64;
     let all: Vec<f64> = own.iter().chain(&others).copied().collect();
     let equal = link.capacity_bits / 8.0 / all.len() as f64;
@@ -121,11 +132,11 @@ fn transfer(item: &BenchNetwork, run: &RunResult) -> Named {
 }
 
 /// The median of each figure, and under `worst goodput` the least goodput.
-pub fn medians(seeds: &[Figures]) -> Figures {
+pub fn medians(runs: &[SimulatedSeed]) -> Figures {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for figures in seeds {
+    for run in runs {
         // A missing figure, such as the RTT of a run without arrivals, is left out.
-        for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {
+        for (name, value) in run.figures.iter().filter(|(_, value)| value.is_finite()) {
             values.entry(name).or_default().push(*value);
         }
     }

@@ -1,15 +1,16 @@
 //! A light set of random networks, which scores one controller beside today's in less than a minute.
 
+use super::draw;
 use super::item::{BenchNetwork, BenchPart};
 use super::scores::{Results, Score, brief};
-use super::{draw, simulate};
+use super::simulate::{Simulated, simulate};
 use crate::compare::{Question, check_protocol};
 use crate::execute::RunControl;
 
 /// The controller is compared with these. Mixes need the first.
 const COMPARED: [&str; 3] = ["cubic", "bbr3", "rrtp"];
 /// Added to the seed: rrtp was developed on the networks of small seeds.
-const FIRST_SEED: u64 = 2_000_000;
+pub const SCORECARD_SEED: u64 = 2_000_000;
 
 /// Options of [`NetworkScorecard::measure`].
 #[derive(Clone, Debug)]
@@ -57,15 +58,16 @@ impl NetworkScorecard {
         check_protocol(protocol, preset).map_err(|e| e.to_string())?;
         let mut protocols = vec![protocol.to_string()];
         protocols.extend(COMPARED.iter().filter(|p| **p != protocol).map(ToString::to_string));
-        let results = simulate(&networks, &protocols, control)?;
-        Ok(results.map(|results| NetworkScores { protocols, networks, results }))
+        let simulated = simulate(&networks, &protocols, control)?;
+        let scores = |s: Simulated| NetworkScores { protocols, networks, results: s.results };
+        Ok(simulated.map(scores))
     }
 
     fn networks(&self) -> Result<Vec<BenchNetwork>, String> {
-        let seed = FIRST_SEED.wrapping_add(self.seed);
-        let mut networks = draw::networks(seed, self.networks);
+        let seed = SCORECARD_SEED.wrapping_add(self.seed);
+        let mut networks = draw::networks(seed, 0..self.networks);
         networks.extend(draw::access_in_turn(seed, self.networks));
-        networks.extend(draw::mixes(seed, self.networks));
+        networks.extend(draw::mixes(seed, 0..self.networks));
         Ok(networks)
     }
 }

@@ -70,6 +70,7 @@ pub fn of(part: BenchPart, items: &[BenchNetwork]) -> Vec<Score> {
     match part {
         BenchPart::Networks | BenchPart::Access | BenchPart::Routes => networks(&items),
         BenchPart::Mixes => mixes(&items),
+        BenchPart::Pairs => pairs(&items),
         BenchPart::Transfers | BenchPart::AccessTransfers => transfers(&items),
         BenchPart::Traces => traces(&items),
         BenchPart::Named => named(&items),
@@ -168,6 +169,23 @@ fn mixes(items: &[&BenchNetwork]) -> Vec<Score> {
         rows.push(score(format!("no more harm: {class}"), &of, passes(), Statistic::Mean, 2));
     }
     rows
+}
+
+/// Without those of one flow alone.
+fn pairs(items: &[&BenchNetwork]) -> Vec<Score> {
+    let pairs: Vec<&BenchNetwork> =
+        items.iter().copied().filter(|i| i.neighbours.is_some()).collect();
+    vec![
+        score("share beside another, mean", &pairs, Box::new(pair_share), Statistic::Mean, 3),
+        score("others that starve", &pairs, plain("starved"), Statistic::Mean, 3),
+        score("own flows that starve", &pairs, plain("own starved"), Statistic::Mean, 3),
+    ]
+}
+
+/// Own part of the goodput of a pair.
+fn pair_share(of_item: &BTreeMap<String, Figures>, protocol: &str) -> f64 {
+    let own = figure(of_item, protocol, "own Mbit/s");
+    own / (own + figure(of_item, protocol, "others Mbit/s"))
 }
 
 fn transfers(items: &[&BenchNetwork]) -> Vec<Score> {

@@ -1,9 +1,9 @@
 //! Simulates networks with each protocol.
 
 use super::item::{BenchNetwork, BenchPart};
-use super::measure::{self, Figures};
+use super::measure::{self, SimulatedSeed};
 use super::scores::{MIX_RIVAL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
-use crate::execute::RunControl;
+use crate::execute::{RunControl, combined};
 use crate::parallel::parallel;
 use crate::stats::quantile;
 use std::collections::BTreeMap;
@@ -11,6 +11,15 @@ use std::sync::{Mutex, PoisonError};
 
 /// [`without_longest`] leaves networks out by the work of this protocol.
 const REFERENCE: &str = "rrtp";
+
+/// What [`simulate`] found.
+#[derive(Clone, Debug, Default)]
+pub struct Simulated {
+    /// Figures of each network with each protocol.
+    pub results: Results,
+    /// Digests by network, then by protocol: those of `compare` with the network's seeds.
+    pub digests: BTreeMap<String, BTreeMap<String, u64>>,
+}
 
 /// One simulation.
 struct SeedRun {
@@ -56,7 +65,11 @@ fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
         }
         BenchPart::Traces => rival(TRACE_RIVAL),
         BenchPart::Mixes => rival(MIX_RIVAL),
-        BenchPart::Networks | BenchPart::Access | BenchPart::Routes | BenchPart::Named => {}
+        BenchPart::Networks
+        | BenchPart::Access
+        | BenchPart::Routes
+        | BenchPart::Pairs
+        | BenchPart::Named => {}
     }
     list
 }
@@ -71,7 +84,7 @@ fn seed_runs(items: &[BenchNetwork], protocols: &[String]) -> Result<Vec<SeedRun
             let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
                 let protocol = protocol.clone();
-                runs.push(SeedRun { network, protocol, seed: item.seed + i, cost });
+                runs.push(SeedRun { network, protocol, seed: item.seed + u64::from(i), cost });
             }
         }
     }
@@ -88,29 +101,33 @@ pub fn simulate(
     items: &[BenchNetwork],
     protocols: &[String],
     control: &RunControl<'_>,
-) -> Result<Option<Results>, String> {
+) -> Result<Option<Simulated>, String> {
     let runs = seed_runs(items, protocols)?;
     let all: f64 = runs.iter().map(|r| r.cost).sum();
     let done = Mutex::new(0.0);
     let found = parallel(runs.len(), control.jobs, |i| {
         let run = &runs[i];
         let item = &items[run.network];
-        let figures = measure::run(item, &item.plan(&run.protocol)?, run.seed, control.stop)?;
+        let measured = measure::run(item, &item.plan(&run.protocol)?, run.seed, control.stop)?;
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
         *done += run.cost;
         (control.progress)(*done / all);
-        Ok(figures)
+        Ok(measured)
     })?;
-    let mut by_seed: BTreeMap<(usize, String), BTreeMap<u64, Figures>> = BTreeMap::new();
-    for (run, figures) in runs.into_iter().zip(found) {
-        let Some(figures) = figures else { return Ok(None) };
-        by_seed.entry((run.network, run.protocol)).or_default().insert(run.seed, figures);
+    let mut by_seed: BTreeMap<(usize, String), BTreeMap<u64, SimulatedSeed>> = BTreeMap::new();
+    for (run, measured) in runs.into_iter().zip(found) {
+        let Some(measured) = measured else { return Ok(None) };
+        by_seed.entry((run.network, run.protocol)).or_default().insert(run.seed, measured);
     }
-    let mut results = Results::new();
+    let mut simulated = Simulated::default();
     for ((network, protocol), of_seeds) in by_seed {
-        let of_seeds: Vec<Figures> = of_seeds.into_values().collect();
-        let of_item = results.entry(items[network].key()).or_default();
+        let key = items[network].key();
+        let of_seeds: Vec<SimulatedSeed> = of_seeds.into_values().collect();
+        let digests: Vec<u64> = of_seeds.iter().map(|run| run.digest).collect();
+        let of_item = simulated.digests.entry(key.clone()).or_default();
+        of_item.insert(protocol.clone(), combined(&digests));
+        let of_item = simulated.results.entry(key).or_default();
         of_item.insert(protocol, measure::medians(&of_seeds));
     }
-    Ok(Some(results))
+    Ok(Some(simulated))
 }

@@ -5,13 +5,16 @@ use std::sync::atomic::AtomicBool;
 
 /// The networks of `cargo xtask bench networks`.
 fn all(seed: u64) -> Vec<BenchNetwork> {
-    let mut items = draw::networks(seed, 600);
-    items.extend(draw::access(seed, 300));
-    items.extend(draw::routes(seed, 300));
-    items.extend(draw::mixes(seed, 240));
-    items.extend(draw::transfers(seed, 100));
-    items.extend(draw::named());
-    items
+    let counts = [
+        (BenchPart::Networks, 600),
+        (BenchPart::Access, 300),
+        (BenchPart::Routes, 300),
+        (BenchPart::Mixes, 240),
+        (BenchPart::Transfers, 100),
+    ];
+    let drawn = counts.iter().flat_map(|(part, count)| draw::numbered(*part, seed, 0..*count));
+    let pairs = (0..8).flat_map(|i| [None, Some("bbr")].map(|other| draw::pair(seed, i, other)));
+    drawn.chain(pairs).chain(draw::named()).collect()
 }
 
 #[test]
@@ -26,10 +29,36 @@ fn every_drawn_item_can_run_and_has_unique_name() {
     }
 }
 
+/// A network is found by the name under which the atlas lists it.
+#[test]
+fn drawn_network_is_found_by_its_address() {
+    for item in all(7).iter().filter(|item| item.part != BenchPart::Named).step_by(37) {
+        let found = draw::find(&item.address(7)).unwrap();
+        assert_eq!(found.key(), item.key());
+        assert_eq!(found.describe(), item.describe());
+        assert_eq!(found.seed, item.seed);
+    }
+    assert_eq!(draw::find("mixes/7/5").unwrap().name, "005");
+    for wrong in [
+        "",
+        "mixes/7",
+        "mixes/7/",
+        "mixes/x/1",
+        "mixes/7/-1",
+        "mixes/7/1e3",
+        "named/7/1",
+        "pairs/7/1",
+    ] {
+        let line = draw::find(wrong).unwrap_err().to_string();
+        assert!(line.starts_with(&format!("there is no network '{wrong}': PART/SEED")), "{line}");
+    }
+    assert!(draw::find("networks/7/99999999999999999999").is_err());
+}
+
 /// Each class of the distribution must be frequent enough to be a row.
 #[test]
 fn every_kind_of_network_is_drawn() {
-    let items = draw::networks(1, 600);
+    let items = draw::networks(1, 0..600);
     let count = |class: &str| items.iter().filter(|i| i.classes.contains(&class)).count();
     for class in [
         "codel",
@@ -63,10 +92,10 @@ fn every_kind_of_network_is_drawn() {
 fn quick_set_is_part_of_full_and_sets_differ() {
     let describe =
         |items: Vec<BenchNetwork>| items.iter().map(BenchNetwork::describe).collect::<Vec<_>>();
-    let full = draw::networks(1, 30);
-    let quick = draw::networks(1, 10);
+    let full = draw::networks(1, 0..30);
+    let quick = draw::networks(1, 0..10);
     assert_eq!(describe(full)[..10], describe(quick)[..]);
-    assert_ne!(describe(draw::mixes(1, 5)), describe(draw::mixes(2, 5)));
+    assert_ne!(describe(draw::mixes(1, 0..5)), describe(draw::mixes(2, 0..5)));
 }
 
 fn measure(protocol: &str, stop: bool) -> Result<Option<NetworkScores>, String> {

@@ -1,13 +1,14 @@
 //! Options of `compare`.
 
 use crate::collect::OutcomeMetadata;
+use crate::networks::draw;
 use crate::options::values::{FLOWS, SEEDS, number, seed, time};
 use crate::options::{RARE, TimelineOptions};
 use crate::recommendation::Aim;
 use crate::{Question, compare};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
-use narrows_scenario::{Scenario, scenario_file};
+use narrows_scenario::{BottleneckLink, Scenario, scenario_file};
 use narrows_sim::SourceSpec;
 use narrows_sim::protocol::Preset;
 use std::path::Path;
@@ -32,6 +33,11 @@ pub struct Compare {
         allow_hyphen_values = true
     )]
     pub paths: Vec<String>,
+    /// A network of the atlas instead of a link, with its flows, changes and seeds, as in networks/1/17 or mixes/1/42
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "PART/SEED/NUMBER", conflicts_with_all = [
+        "link", "paths", "source", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet", "seed", "preset",
+    ])]
+    pub network: Option<String>,
     /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, papers, all,
     /// family:rrtp
     /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
@@ -135,22 +141,43 @@ impl Compare {
         usual: &Question,
         command_line: String,
     ) -> Result<(Scenario, OutcomeMetadata), SpecError> {
+        let network = self.network.as_deref().map(draw::find).transpose();
+        if let Some(network) = network.map_err(|e| e.at("--network"))? {
+            let (mut scenario, link) = network.scenario(self.protocols())?;
+            scenario.seeds = self.seeds.unwrap_or(network.seeds);
+            let timeline = self.timeline.to_timeline();
+            timeline.add_to(&mut scenario)?;
+            let name = self.network.as_deref().unwrap_or_default();
+            let path = format!("{name}: {}{timeline}", network.describe());
+            return Ok((scenario, self.about(command_line, &link, path, &network.question)));
+        }
         let question = self.question(usual)?;
         let (scenario, link) = question.scenario(Path::new(""))?;
-        let about = OutcomeMetadata {
+        let paths = question.paths.iter().map(|p| format!("; further path {p}"));
+        let path = format!(
+            "{}{}{}",
+            link.describe(question.packet),
+            paths.collect::<String>(),
+            question.timeline
+        );
+        let about = self.about(command_line, &link, path, &question);
+        Ok((scenario, about))
+    }
+
+    fn about(
+        &self,
+        command_line: String,
+        link: &BottleneckLink,
+        path: String,
+        question: &Question,
+    ) -> OutcomeMetadata {
+        let packets = format!("packets of {} B; {}", question.packet, question.preset.describe());
+        OutcomeMetadata {
             command: "compare",
             command_line,
             link: link.to_string(),
-            path: format!(
-                "{}{}{}; packets of {} B; {}",
-                link.describe(question.packet),
-                question.paths.iter().map(|p| format!("; further path {p}")).collect::<String>(),
-                question.timeline,
-                question.packet,
-                question.preset.describe()
-            ),
+            path: format!("{path}; {packets}"),
             aim: self.aim,
-        };
-        Ok((scenario, about))
+        }
     }
 }

@@ -5,16 +5,7 @@ use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use crate::timeline::HINT_KEYS;
 use crate::values::time_text;
 use narrows_base::Duration;
-use narrows_sim::protocol::Preset;
 use std::fmt::Write as _;
-
-fn preset_name(preset: Preset) -> &'static str {
-    match preset {
-        Preset::Rfc => "rfc",
-        Preset::Ns2 => "ns2",
-        Preset::Linux => "linux",
-    }
-}
 
 /// The scenario as a file; when read back, it gives the same runs.
 pub fn text(s: &Scenario) -> String {
@@ -25,7 +16,7 @@ pub fn text(s: &Scenario) -> String {
     let _ = writeln!(out, "seeds = {}", s.seeds);
     put(&mut out, "duration", &time_text(s.duration));
     put(&mut out, "warmup", &time_text(s.warmup));
-    put(&mut out, "preset", preset_name(s.preset));
+    put(&mut out, "preset", s.preset.name());
     put(&mut out, "packet", &format!("{}B", s.packet));
     if let Some(name) = &s.bottleneck {
         put(&mut out, "bottleneck", name);

@@ -26,6 +26,15 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// Its name in scenario files and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Rfc => "rfc",
+            Preset::Ns2 => "ns2",
+            Preset::Linux => "linux",
+        }
+    }
+
     /// The name of the implementation, for output.
     pub fn describe(self) -> &'static str {
         match self {

@@ -15,6 +15,7 @@ use crate::networks::item::{BenchNetwork, BenchPart, PACKET};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate};
 use narrows_link::LinkChange;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// Runs last twice as long as those of the first law, so that there are several handovers and outages.
 const LONGER: f64 = 2.0;
@@ -71,10 +72,10 @@ const TYPES: [AccessType; 13] = [
     access("data centre", 5.0, (1e3, 1e3), (0.05, 1.0), (0.5, 5.0), (1.0, 1.0), |_, _| ()),
 ];
 
-/// `n` networks of types that are drawn by their weights, each with one flow of the protocol under test.
-pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
+/// Networks of types that are drawn by their weights, each with one flow of the protocol under test.
+pub fn networks(seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("access");
-    (0..n).map(|i| item(i, &mut key.numbered(i as u64).stream(), weighted)).collect()
+    numbers.map(|i| item(i, &mut key.numbered(i as u64).stream(), weighted)).collect()
 }
 
 /// `n` networks by access type, the types in turn, so that rare ones are not missing.
@@ -87,13 +88,13 @@ pub fn networks_in_turn(seed: u64, n: usize) -> Vec<BenchNetwork> {
 }
 
 /// Transfers of each size on the networks of [`networks`].
-pub fn transfers(seed: u64, n: usize) -> Vec<BenchNetwork> {
+pub fn transfers(seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("access");
     let of = |i: usize| {
         let draft = weighted(&mut key.numbered(i as u64).stream());
         draft.transfers(BenchPart::AccessTransfers, i)
     };
-    (0..n).flat_map(of).collect()
+    numbers.flat_map(of).collect()
 }
 
 fn item(
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn access_types_are_drawn_by_their_weights() {
-        let items = networks(1, 2000);
+        let items = networks(1, 0..2000);
         for kind in TYPES {
             let count = items.iter().filter(|i| i.classes.contains(&kind.name)).count() as f64;
             let expected = 20.0 * kind.weight;

@@ -4,12 +4,13 @@ use super::{DELAY_S, Draft, MOST_BDP_PACKETS, RATE_BPS, log_uniform};
 use crate::networks::item::{BenchNetwork, BenchPart};
 use narrows_base::{Duration, RandomKey};
 use narrows_link::LinkChange;
+use std::ops::Range;
 
 /// Factor of the forward delay.
 const FACTOR: (f64, f64) = (0.1, 10.0);
 
-/// `n` networks of the first law with a constant rate and one to two changes of the forward delay.
-pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
+/// Networks of the first law with a constant rate and one to two changes of the forward delay.
+pub fn networks(seed: u64, numbers: Range<usize>) -> Vec<BenchNetwork> {
     let key = RandomKey::from_seed(seed).named("routes");
     let network = |i: usize| {
         let random = &mut key.numbered(i as u64).stream();
@@ -36,5 +37,5 @@ pub fn networks(seed: u64, n: usize) -> Vec<BenchNetwork> {
         item.seed = random.bits() >> 16;
         item
     };
-    (0..n).map(network).collect()
+    numbers.map(network).collect()
 }
