@@ -6,32 +6,44 @@
 //! ```text
 //! index.html                scores by protocol, with 95% intervals
 //! networks.html  ...        goodput on each network; a cell opens in the page with the simulator
-//! scores.csv, figures.csv   the same as tables, also as Parquet
+//! pairs.html                every two protocols on one bottleneck: share, harm, starvation
+//! worst.html                the worst network that `narrows attack` finds for each protocol
+//! scores.csv, figures.csv   the same as tables, with digests; also as Parquet
+//! pairs.csv, worst.csv
 //! datapackage.json          their columns, units, version and licence (Data Package of frictionlessdata.io)
+//! .zenodo.json              title, licence and version for a DOI
 //! ```
 
+mod outsider;
 mod page;
+mod pairs;
 mod tables;
+mod worst;
 
-use crate::bench_networks::protocols;
+use crate::bench_networks::{protocols, recorded};
 use crate::command::target;
 use crate::flags::Flags;
 use crate::section::{keep, read};
 use narrows_lab::execute::RunControl;
-use narrows_lab::networks::{BenchNetwork, BenchPart, Results, draw, simulate};
+use narrows_lab::networks::{BenchNetwork, BenchPart, Results, SCORECARD_SEED, draw, simulate};
 use narrows_sim::protocol::every;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-const KNOWN: &str = "--protocols A,B, --networks N, --seed N, --out DIR, --jobs N";
-/// The parts, and how many networks each has by default.
-const PARTS: [(BenchPart, usize); 5] = [
+const KNOWN: &str =
+    "--protocols A,B, --networks N, --seed N, --traces DIR, --add FILE, --out DIR, --jobs N";
+/// The parts, and how many networks each has by default; of recorded links all.
+const PARTS: [(BenchPart, usize); 7] = [
     (BenchPart::Networks, 600),
     (BenchPart::Access, 300),
     (BenchPart::Mixes, 240),
+    (BenchPart::Pairs, 8),
     (BenchPart::Transfers, 100),
     (BenchPart::AccessTransfers, 100),
+    (BenchPart::Traces, usize::MAX),
 ];
 /// Networks between two writes.
 const PORTION: usize = 20;
@@ -47,17 +59,34 @@ struct AtlasVersion {
     seed: u64,
 }
 
+/// A file under `portions`.
 #[derive(Serialize, Deserialize)]
-struct Portion {
+struct Portion<T> {
     version: AtlasVersion,
+    found: T,
+}
+
+/// Digests by network, then by protocol, in hexadecimal digits.
+type Digests = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Figures and digests of networks.
+#[derive(Serialize, Deserialize, Default, Debug, PartialEq)]
+struct Measured {
     results: Results,
+    digests: Digests,
 }
 
 /// The figures of all networks.
 struct Atlas {
     version: AtlasVersion,
+    /// Protocols with figures from a file.
+    outsiders: Vec<String>,
     networks: Vec<BenchNetwork>,
-    results: Results,
+    measured: Measured,
+    /// The worst network that was found for each protocol.
+    worst: Vec<worst::WorstNetwork>,
+    /// Networks that each of these searches tried.
+    budget: usize,
 }
 
 struct Options {
@@ -65,6 +94,10 @@ struct Options {
     /// At most so many networks of each part.
     networks: usize,
     seed: u64,
+    /// Folder of recorded links.
+    traces: Option<PathBuf>,
+    /// Files of controllers from outside.
+    add: Vec<PathBuf>,
     out: PathBuf,
     jobs: usize,
 }
@@ -74,7 +107,9 @@ impl Options {
         let mut options = Options {
             protocols: every().map(|entry| entry.name.to_string()).collect(),
             networks: usize::MAX,
-            seed: 1,
+            seed: SCORECARD_SEED + 1,
+            traces: None,
+            add: Vec::new(),
             out: Path::new(&target()).join("atlas"),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         };
@@ -84,6 +119,8 @@ impl Options {
                 "--protocols" => options.protocols = protocols(flags.value()?),
                 "--networks" => options.networks = flags.number(1..=1_000_000)?,
                 "--seed" => options.seed = flags.number(0..=1 << 40)?,
+                "--traces" => options.traces = Some(flags.value()?.into()),
+                "--add" => options.add.push(flags.value()?.into()),
                 "--out" => options.out = flags.value()?.into(),
                 "--jobs" => options.jobs = flags.number(1..=1024)?,
                 _ => return flags.unknown(KNOWN),
@@ -100,7 +137,7 @@ impl Options {
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::read(args).map_err(|e| format!("atlas: {e}"))?;
     let protocols = with_compared(&options.protocols);
-    let first = draw::networks(options.seed, 1);
+    let first = draw::networks(options.seed, 0..1);
     for (network, protocol) in first.iter().cycle().zip(&protocols) {
         network.plan(protocol).map_err(|e| format!("atlas: {e}"))?;
     }
@@ -108,16 +145,39 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let out = &options.out;
     let portions = out.join("portions");
     std::fs::create_dir_all(&portions).map_err(|e| format!("{}: {e}", portions.display()))?;
-    let mut atlas = Atlas { version, networks: Vec::new(), results: Results::new() };
+    let mut atlas = Atlas {
+        version,
+        outsiders: Vec::new(),
+        networks: Vec::new(),
+        measured: Measured::default(),
+        worst: Vec::new(),
+        budget: worst::budget(&options),
+    };
     for (part, most) in PARTS {
-        let networks = drawn(part, options.seed, most.min(options.networks));
+        let networks = match (part, &options.traces) {
+            (BenchPart::Traces, Some(folder)) => recorded(folder)?,
+            _ => drawn(part, &atlas.version, most.min(options.networks)),
+        };
         for (i, portion) in networks.chunks(PORTION).enumerate() {
             let file = portions.join(format!("{}-{i:03}.json", part.name()));
-            atlas.results.extend(figures(&file, portion, &atlas.version, options.jobs)?);
+            let Measured { results, digests } =
+                measured(&file, portion, &atlas.version, options.jobs)?;
+            atlas.measured.results.extend(results);
+            atlas.measured.digests.extend(digests);
             let done = (PORTION * (i + 1)).min(networks.len());
             eprintln!("{}: {done} of {}", part.name(), networks.len());
         }
         atlas.networks.extend(networks);
+    }
+    for (i, protocol) in atlas.version.protocols.iter().enumerate() {
+        let file = portions.join(format!("worst-{i:03}.json"));
+        let is_same = |found: &worst::WorstSearch| found.budget == worst::budget(&options);
+        let search = || worst::search(protocol, &options);
+        atlas.worst.extend(portion(&file, &atlas.version, is_same, search)?.worst);
+        eprintln!("worst networks: {} of {}", i + 1, atlas.version.protocols.len());
+    }
+    for file in &options.add {
+        outsider::add(&mut atlas, file)?;
     }
     atlas.write(out)?;
     println!("{}", out.join("index.html").display());
@@ -135,42 +195,58 @@ fn with_compared(protocols: &[String]) -> Vec<String> {
     all
 }
 
-fn drawn(part: BenchPart, seed: u64, n: usize) -> Vec<BenchNetwork> {
-    match part {
-        BenchPart::Networks => draw::networks(seed, n),
-        BenchPart::Access => draw::access(seed, n),
-        BenchPart::Mixes => draw::mixes(seed, n),
-        BenchPart::Transfers => draw::transfers(seed, n),
-        BenchPart::AccessTransfers => draw::access_transfers(seed, n),
-        BenchPart::Routes | BenchPart::Traces | BenchPart::Named => Vec::new(),
+/// The first networks of a part.
+fn drawn(part: BenchPart, version: &AtlasVersion, n: usize) -> Vec<BenchNetwork> {
+    if part == BenchPart::Pairs {
+        let names = version.protocols.iter().map(|name| Some(name.as_str()));
+        let others: Vec<Option<&str>> = std::iter::once(None).chain(names).collect();
+        let of = |i: usize| others.iter().map(move |other| draw::pair(version.seed, i, *other));
+        return (0..n).flat_map(of).collect();
     }
+    draw::numbered(part, version.seed, 0..n)
 }
 
-/// The figures of a portion, from its file if that is of the same version and networks.
-fn figures(
+/// What was measured on these networks, from the file if that is of the same version and networks.
+fn measured(
     file: &Path,
     networks: &[BenchNetwork],
     version: &AtlasVersion,
     jobs: usize,
-) -> Result<Results, String> {
+) -> Result<Measured, String> {
+    let simulate = || {
+        let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs };
+        let simulated = simulate(networks, &version.protocols, &control)?.unwrap_or_default();
+        let written = |(protocol, digest): (String, u64)| (protocol, format!("{digest:016x}"));
+        let digests = simulated.digests.into_iter();
+        let digests = digests.map(|(key, of)| (key, of.into_iter().map(written).collect()));
+        Ok(Measured { results: simulated.results, digests: digests.collect() })
+    };
+    let is_whole = |found: &Measured| networks.iter().all(|n| found.results.contains_key(&n.key()));
+    let mut found = portion(file, version, is_whole, simulate)?;
+    found.results.retain(|key, _| networks.iter().any(|n| n.key() == *key));
+    Ok(found)
+}
+
+/// What the file has, if it is of the same version; else what `make` finds, which is written to the file.
+fn portion<T: Serialize + DeserializeOwned>(
+    file: &Path,
+    version: &AtlasVersion,
+    is_whole: impl Fn(&T) -> bool,
+    make: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
     let name = file.display().to_string();
     if file.exists() && !version.commit.ends_with(DIRTY) {
-        let before = read::<Portion>(&name).ok().filter(|portion| portion.version == *version);
-        let is_whole = |results: &Results| networks.iter().all(|n| results.contains_key(&n.key()));
-        if let Some(portion) = before.filter(|portion| is_whole(&portion.results)) {
-            let mut results = portion.results;
-            results.retain(|key, _| networks.iter().any(|n| n.key() == *key));
-            return Ok(results);
+        let before = read::<Portion<T>>(&name).ok().filter(|portion| portion.version == *version);
+        if let Some(portion) = before.filter(|portion| is_whole(&portion.found)) {
+            return Ok(portion.found);
         }
     }
-    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs };
-    let results = simulate(networks, &version.protocols, &control)?.unwrap_or_default();
-    let portion = Portion { version: version.clone(), results };
+    let portion = Portion { version: version.clone(), found: make()? };
     // A run that ends while it writes leaves the former file.
     let beside = format!("{name}.new");
     keep(&beside, &portion)?;
     std::fs::rename(&beside, &name).map_err(|e| format!("{name}: {e}"))?;
-    Ok(portion.results)
+    Ok(portion.found)
 }
 
 fn commit() -> String {
@@ -184,6 +260,11 @@ fn commit() -> String {
 }
 
 impl Atlas {
+    /// All protocols of the tables.
+    fn columns(&self) -> impl Iterator<Item = &String> {
+        self.version.protocols.iter().chain(&self.outsiders)
+    }
+
     fn write(&self, out: &Path) -> Result<(), String> {
         let simulator = Path::new(&target()).join("web/index.html");
         let has_simulator = simulator.exists();
@@ -208,7 +289,7 @@ mod tests {
 
     /// Networks of a second.
     fn short(part: BenchPart, n: usize) -> Vec<BenchNetwork> {
-        let mut networks = drawn(part, 1, n);
+        let mut networks = drawn(part, &version("bbr"), n);
         for network in &mut networks {
             network.question.duration = Duration::from_secs(1);
             network.question.warmup = Duration::ZERO;
@@ -220,39 +301,51 @@ mod tests {
         networks
     }
 
+    fn version(protocol: &str) -> AtlasVersion {
+        let protocols = with_compared(&[protocol.into()]);
+        AtlasVersion { commit: "1".into(), protocols, seed: 1 }
+    }
+
     #[test]
     fn interrupted_atlas_continues_and_has_all_files() {
         let folder = std::env::temp_dir().join(format!("narrows-atlas-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let version = |protocol: &str| AtlasVersion {
-            commit: "1".into(),
-            protocols: with_compared(&[protocol.into()]),
-            seed: 1,
-        };
         let file = folder.join("portion.json");
         let mut networks = short(BenchPart::Networks, 2);
         networks.extend(short(BenchPart::Mixes, 1));
-        let first = figures(&file, &networks, &version("cubic"), 1).unwrap();
+        networks.extend(short(BenchPart::Pairs, 1));
+        let first = measured(&file, &networks, &version("bbr"), 1).unwrap();
         // Figures that no simulation gives show that the file was read.
-        let mut portion: Portion = read(&file.to_string_lossy()).unwrap();
-        for of_network in portion.results.values_mut().flat_map(|r| r.values_mut()) {
+        let mut portion: Portion<Measured> = read(&file.to_string_lossy()).unwrap();
+        for of_network in portion.found.results.values_mut().flat_map(|r| r.values_mut()) {
             of_network.insert("goodput".into(), 7.0);
         }
         keep(&file.to_string_lossy(), &portion).unwrap();
-        let again = figures(&file, &networks, &version("cubic"), 1).unwrap();
-        assert_eq!(again[&networks[0].key()]["cubic"]["goodput"], 7.0);
-        let dirty = AtlasVersion { commit: format!("1{DIRTY}"), ..version("cubic") };
+        let again = measured(&file, &networks, &version("bbr"), 1).unwrap();
+        assert_eq!(again.results[&networks[0].key()]["cubic"]["goodput"], 7.0);
+        let dirty = AtlasVersion { commit: format!("1{DIRTY}"), ..version("bbr") };
         keep(&file.to_string_lossy(), &Portion { version: dirty.clone(), ..portion }).unwrap();
-        assert_eq!(figures(&file, &networks, &dirty, 1).unwrap(), first);
-        let other = figures(&file, &networks, &version("reno"), 1).unwrap();
-        assert_eq!(other[&networks[0].key()]["cubic"], first[&networks[0].key()]["cubic"]);
+        assert_eq!(measured(&file, &networks, &dirty, 1).unwrap(), first);
+        let other = measured(&file, &networks, &version("reno"), 1).unwrap();
+        let of_cubic = |of: &Measured| of.results[&networks[0].key()]["cubic"].clone();
+        assert_eq!(of_cubic(&other), of_cubic(&first));
 
-        let atlas = Atlas { version: version("reno"), networks, results: other };
+        let count = networks.len();
+        let atlas = Atlas {
+            version: version("bbr"),
+            outsiders: Vec::new(),
+            networks,
+            measured: first,
+            worst: Vec::new(),
+            budget: 8,
+        };
         atlas.write(&folder).unwrap();
         let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
         assert!(text("index.html").contains("goodput / capacity, mean"));
         assert!(text("networks.html").contains("Mbit/s"));
-        assert_eq!(text("figures.csv").lines().count(), 1 + 3 * 3);
+        assert_eq!(text("figures.csv").lines().count(), 1 + 3 * count);
+        assert_eq!(text("pairs.csv").lines().count(), 1 + 3 * 3);
+        assert!(text("pairs.html").contains("of one flow beside another"));
         let about: serde_json::Value = serde_json::from_str(&text("datapackage.json")).unwrap();
         for resource in about["resources"].as_array().unwrap() {
             assert!(folder.join(resource["path"].as_str().unwrap()).exists(), "{resource}");

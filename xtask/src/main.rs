@@ -51,7 +51,8 @@ cargo xtask COMMAND
                    --only PART,…, --protocols A,B, --traces DIR, --quick, --light, --each, --json FILE,
                    --before FILE: paired differences from such a file)
   atlas            every protocol on random networks, as pages and data in target/atlas; continues after an
-                   interruption (--protocols A,B, --networks N: of each part, --seed N, --out DIR)
+                   interruption (--protocols A,B, --networks N: of each part, --seed N, --traces DIR, --out DIR,
+                   --add FILE: a controller from outside, by its scorecard)
   bench paths      one stream over several paths, in simulation (--seeds N, --protocol P, beginnings of rows)
   bench transport  rrtp beside quinn and Hysteria 2, in real time; writes its sections of docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md

@@ -1,5 +1,7 @@
 //! The pages of the atlas.
 
+use super::pairs::{PairFigures, matrix};
+use super::worst::{self, WorstNetwork};
 use super::{Atlas, PARTS};
 use narrows_lab::networks::scores::{self, Score};
 use narrows_lab::networks::{BenchNetwork, BenchPart, IntervalValue};
@@ -7,12 +9,24 @@ use std::fmt::Write as _;
 
 /// The page with the simulator, beside the atlas.
 pub const SIMULATOR: &str = "simulator.html";
-const STYLE: &str = "body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;max-width:95%;color-scheme:light dark}\
-table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto}\
+const WORST: &str = "worst.html";
+/// A cell's colour is mixed from its value `--v`, between 0 and 1.
+const STYLE: &str = "\
+:root{color-scheme:light dark;--much:#e8792b;--little:#4d94d8}\
+@media(prefers-color-scheme:dark){:root{--much:#a8501a;--little:#2a5f96}}\
+body{font:15px/1.4 system-ui,sans-serif;margin:1.5em auto;max-width:95%}\
+nav{display:flex;flex-wrap:wrap;gap:4px 1em}p{max-width:46em}\
+table{border-collapse:collapse;font-size:13px;display:block;overflow:auto;max-height:92vh}\
 th,td{padding:2px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid #8884}\
-th:first-child,td:first-child,.link{text-align:left}\
-th:first-child,td:first-child{position:sticky;left:0;background:Canvas}\
-thead th{position:sticky;top:0;background:Canvas}small{opacity:.75}";
+th{font-weight:600;vertical-align:bottom}thead th{white-space:normal;min-width:4.5em}\
+th:first-child,.link{text-align:left}\
+th:first-child{position:sticky;left:0;background:Canvas;z-index:1}\
+thead th{position:sticky;top:0;background:Canvas}thead th:first-child{z-index:2}small{opacity:.8}\
+.heat td:not(.link){padding:0;text-align:center;font-size:12px;background:color-mix(in srgb,var(--much) calc(var(--v,0)*80%),Canvas)}\
+.heat td.little{background:color-mix(in srgb,var(--little) calc(var(--v,0)*80%),Canvas)}\
+.heat td a{display:block;padding:3px 5px;color:inherit;text-decoration:none}.heat td a:hover{text-decoration:underline}\
+.heat thead th:not(:first-child,.link){writing-mode:vertical-rl;text-align:right;min-width:0;white-space:nowrap;padding:6px 2px}\
+@media(max-width:600px){.heat th:first-child{max-width:7em;overflow:hidden;text-overflow:ellipsis}}";
 
 /// Name and text of each page.
 pub fn pages(atlas: &Atlas, has_simulator: bool) -> Vec<(String, String)> {
@@ -20,9 +34,15 @@ pub fn pages(atlas: &Atlas, has_simulator: bool) -> Vec<(String, String)> {
     for (part, _) in PARTS {
         let networks: Vec<&BenchNetwork> =
             atlas.networks.iter().filter(|n| n.part == part).collect();
-        if !networks.is_empty() {
-            pages.push((file(part), each(atlas, part, &networks, has_simulator)));
-        }
+        let text = match part {
+            _ if networks.is_empty() => continue,
+            BenchPart::Pairs => pairs(atlas, has_simulator),
+            _ => each(atlas, part, &networks, has_simulator),
+        };
+        pages.push((file(part), text));
+    }
+    if !atlas.worst.is_empty() {
+        pages.push((WORST.into(), worst(atlas, has_simulator)));
     }
     pages
 }
@@ -37,38 +57,51 @@ fn title(part: BenchPart) -> [&'static str; 2] {
         BenchPart::Networks => ["Random networks", "goodput"],
         BenchPart::Access => ["Networks by access type", "goodput"],
         BenchPart::Mixes => ["Mixes: several flows beside several", "own Mbit/s"],
+        BenchPart::Pairs => ["Pairs: one flow beside one", "own Mbit/s"],
         BenchPart::Transfers => ["Transfers on random networks", "completion ms"],
-        _ => ["Transfers by access type", "completion ms"],
+        BenchPart::AccessTransfers => ["Transfers by access type", "completion ms"],
+        _ => ["Recorded links", "goodput"],
     }
 }
 
+/// A page; links that begin with `#` lead to the simulator.
 fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>\
+         <link rel=icon href='data:,'><base href={SIMULATOR}>\
          <title>{title}</title><style>{STYLE}</style><h1>{title}</h1>{body}</html>\n"
     )
 }
 
 fn index(atlas: &Atlas) -> String {
     let version = &atlas.version;
+    let tables = ["scores", "figures", "pairs", "worst"].map(|name| {
+        format!("{name}: <a href={name}.csv>CSV</a>, <a href={name}.parquet>Parquet</a>")
+    });
     let mut body = format!(
         "<p>Every protocol is simulated on the same networks, drawn at random from seed {} (commit {}). Values are \
-         with 95% intervals. Data: <a href=scores.csv>scores.csv</a>, <a href=figures.csv>figures.csv</a>, \
-         <a href=scores.parquet>scores.parquet</a>, <a href=figures.parquet>figures.parquet</a>, described by \
-         <a href=datapackage.json>datapackage.json</a>.</p>",
+         with 95% intervals. Data: {}; described by <a href=datapackage.json>datapackage.json</a>.</p><nav>",
         version.seed,
-        escaped(&version.commit)
+        escaped(&version.commit),
+        tables.join("; ")
     );
+    let mut sections = String::new();
     for (part, _) in PARTS {
         let rows = scores::of(part, &atlas.networks);
         if rows.is_empty() {
             continue;
         }
         let count = atlas.networks.iter().filter(|n| n.part == part).count();
-        let _ = write!(body, "<h2><a href={}>{}</a> ({count})</h2>", file(part), title(part)[0]);
-        body += &table(atlas, &rows);
+        // A bottleneck of pairs is a network with each protocol beside, and with none.
+        let each = if part == BenchPart::Pairs { version.protocols.len() + 1 } else { 1 };
+        let head = format!("<a href={}>{} ({})</a>", file(part), title(part)[0], count / each);
+        body += &head;
+        let _ = write!(sections, "<h2>{head}</h2>{}", table(atlas, &rows));
     }
-    document("Atlas of congestion controllers", &body)
+    if !atlas.worst.is_empty() {
+        let _ = write!(body, "<a href={WORST}>The worst networks</a>");
+    }
+    document("Atlas of congestion controllers", &format!("{body}</nav>{sections}"))
 }
 
 /// A row for each protocol, a column for each score.
@@ -78,11 +111,11 @@ fn table(atlas: &Atlas, scores: &[Score]) -> String {
         let _ = write!(text, "<th>{} <small>({})</small>", escaped(&score.label), score.keys.len());
     }
     text += "</thead>";
-    for protocol in &atlas.version.protocols {
-        let _ = write!(text, "<tr><td>{}", escaped(protocol));
+    for protocol in atlas.columns() {
+        let _ = write!(text, "<tr><th scope=row>{}", escaped(protocol));
         for score in scores {
             text += "<td>";
-            text += &written(score.estimate(&atlas.results, protocol), score.digits);
+            text += &written(score.estimate(&atlas.measured.results, protocol), score.digits);
         }
     }
     text + "</table>"
@@ -100,72 +133,177 @@ fn written(estimate: IntervalValue, digits: usize) -> String {
 /// A row for each network, a column for each protocol.
 fn each(atlas: &Atlas, part: BenchPart, networks: &[&BenchNetwork], has_simulator: bool) -> String {
     let [name, figure] = title(part);
-    let mut body = format!("<p><a href=index.html>Atlas</a>. Figures: {figure}.");
-    if has_simulator {
-        body += " A linked cell opens the network's link in the simulator, beside CUBIC.";
-    }
-    body += "</p><table><thead><tr><th>network";
-    for protocol in &atlas.version.protocols {
+    let is_listed = |protocol: &String| has_simulator && !atlas.outsiders.contains(protocol);
+    let mut body = format!("<p><a href=index.html>Atlas</a>. Figures: {figure}. ");
+    body += match (has_simulator, part) {
+        (false, _) => "",
+        (true, BenchPart::Traces) => {
+            "A cell opens the link in the simulator: drop the recorded file of its name there."
+        }
+        (true, _) => {
+            "A cell opens its runs in the simulator, with the digest that <a href=figures.csv>figures.csv</a> lists."
+        }
+    };
+    body += "</p><table class=heat><thead><tr><th>network";
+    for protocol in atlas.columns() {
         let _ = write!(body, "<th>{}", escaped(protocol));
     }
     body += "<th class=link>link</thead>";
     for network in networks {
-        let _ = write!(body, "<tr><td>{}", escaped(&network.name));
-        let of_network = atlas.results.get(&network.key());
-        for protocol in &atlas.version.protocols {
+        let _ = write!(body, "<tr><th scope=row>{}", escaped(&network.name));
+        let of_network = atlas.measured.results.get(&network.key());
+        for protocol in atlas.columns() {
             let value = of_network.and_then(|r| r.get(protocol)?.get(figure)).copied();
-            let digits = if figure == "goodput" { 3 } else { 1 };
+            let is_share = figure == "goodput";
+            let digits = if is_share { 2 } else { 1 };
             let shown = value.map_or("-".into(), |x| format!("{x:.digits$}"));
-            match has_simulator.then(|| fragment(network, protocol)).flatten() {
-                Some(to) => {
-                    let _ = write!(body, "<td><a href='{SIMULATOR}#{to}'>{shown}</a>");
-                }
-                None => {
-                    let _ = write!(body, "<td>{shown}");
-                }
-            }
+            let heat = value.filter(|_| is_share).map_or(0.0, |x| x.clamp(0.0, 1.0));
+            let options = options(network, protocol, atlas.version.seed);
+            body += &cell(&shown, heat, "", is_listed(protocol).then_some(&options[..]));
         }
-        let _ = write!(body, "<td class=link>{}", escaped(&network.describe()));
+        let _ = write!(body, "<td class=link>{}", escaped(&without_folder(&network.describe())));
     }
     document(name, &(body + "</table>"))
 }
 
-/// The simulator's question for a network; `None` for one that it does not ask so: several flows, changes, web traffic.
-fn fragment(network: &BenchNetwork, protocol: &str) -> Option<String> {
-    let is_plain =
-        network.changes.is_empty() && network.neighbours.is_none() && network.web.is_none();
-    let protocols = if protocol == "cubic" { protocol.into() } else { format!("{protocol},cubic") };
-    let question = &network.question;
-    let fields = [
-        ("link", question.link.clone()),
-        ("protocols", protocols),
-        ("source", question.source.text().to_string()),
-        ("duration", question.duration.to_string()),
-    ];
-    let text: Vec<String> = fields.iter().map(|(k, v)| format!("{k}={}", encoded(v))).collect();
-    is_plain.then(|| text.join("&"))
+/// A cell whose colour shows `heat`, from 0 to 1, and which opens a question in the simulator.
+fn cell(shown: &str, heat: f64, class: &str, options: Option<&[(&str, String)]>) -> String {
+    let style = if heat > 0.0 { format!(" style=--v:{heat:.2}") } else { String::new() };
+    let class = if class.is_empty() { String::new() } else { format!(" class={class}") };
+    match options {
+        Some(options) => format!("<td{class}{style}><a href='#{}'>{shown}</a>", fragment(options)),
+        None => format!("<td{class}{style}>{shown}"),
+    }
+}
+
+/// Selects one column of the matrix, with its explanation.
+struct PairFigure {
+    title: &'static str,
+    says: &'static str,
+    of: fn(&PairFigures) -> f64,
+}
+
+const PAIR_FIGURES: [PairFigure; 3] = [
+    PairFigure {
+        title: "Share",
+        says: "Percent of the goodput of both that the row's flow has beside the column's.",
+        of: |pair| pair.share,
+    },
+    PairFigure {
+        title: "Harm",
+        says: "Percent of its goodput alone that the column's flow loses beside the row's.",
+        of: |pair| pair.harm,
+    },
+    PairFigure {
+        title: "Starvation",
+        says: "Percent of the bottlenecks on which the column's flow has less than a tenth of an equal share.",
+        of: |pair| pair.starved,
+    },
+];
+
+/// A matrix for each figure of pairs.
+fn pairs(atlas: &Atlas, has_simulator: bool) -> String {
+    let all = matrix(atlas);
+    let protocols = &atlas.version.protocols;
+    let networks = atlas.networks.iter().filter(|n| n.part == BenchPart::Pairs).count();
+    let mut body = format!(
+        "<p><a href=index.html>Atlas</a>. Means of one flow beside another on {} random bottlenecks, alone for harm. ",
+        networks / (protocols.len() + 1)
+    );
+    if has_simulator {
+        body += "A cell opens the bottleneck on which the row does the column most harm.";
+    }
+    body += "</p>";
+    for PairFigure { title, says, of } in PAIR_FIGURES {
+        let _ =
+            write!(body, "<h2>{title}</h2><p>{says}</p><table class=heat><thead><tr><th>beside");
+        for protocol in protocols {
+            let _ = write!(body, "<th>{}", escaped(protocol));
+        }
+        body += "</thead>";
+        for row in all.chunk_by(|a, b| a.protocol == b.protocol) {
+            let _ = write!(body, "<tr><th scope=row>{}", escaped(&row[0].protocol));
+            for pair in row {
+                let value = of(pair);
+                let is_share = title == "Share";
+                let heat = if is_share { 2.0 * (value - 0.5).abs() } else { value };
+                let class = if is_share && value < 0.5 { "little" } else { "" };
+                let address =
+                    format!("{}/{}/{}", BenchPart::Pairs.name(), atlas.version.seed, pair.worst);
+                let options = [("network", address), ("protocols", pair.protocol.clone())];
+                let shown = format!("{:.0}", 100.0 * value);
+                body += &cell(&shown, heat, class, has_simulator.then_some(&options[..]));
+            }
+        }
+        body += "</table>";
+    }
+    document("Pairs of congestion controllers", &body)
+}
+
+/// A row for each protocol, the worst first.
+fn worst(atlas: &Atlas, has_simulator: bool) -> String {
+    let mut sorted: Vec<&WorstNetwork> = atlas.worst.iter().collect();
+    sorted.sort_by(|a, b| b.badness.total_cmp(&a.badness));
+    let mut body = format!(
+        "<p><a href=index.html>Atlas</a>. The network on which each protocol has least of the goodput that an omniscient \
+         sender has: the worst that <code>narrows attack</code> finds with {} tries and runs of {} s, in its simplest \
+         form. A search with more tries finds worse ones.</p>\
+         <table><thead><tr><th>protocol<th>times less<th class=link>network</thead>",
+        atlas.budget,
+        worst::SECONDS
+    );
+    for found in sorted {
+        let protocol = escaped(&found.protocol);
+        let network = escaped(&found.network);
+        let options: Vec<(&str, String)> =
+            found.options.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let network = match has_simulator {
+            true => format!("<a href='#{}'>{network}</a>", fragment(&options)),
+            false => network,
+        };
+        let badness = found.badness;
+        let _ =
+            write!(body, "<tr><th scope=row>{protocol}<td>{badness:.2}<td class=link>{network}");
+    }
+    document("The worst networks", &(body + "</table>"))
+}
+
+/// The simulator's question for a cell; a network without competitors has CUBIC for comparison.
+fn options(network: &BenchNetwork, protocol: &str, seed: u64) -> Vec<(&'static str, String)> {
+    let is_alone = network.neighbours.is_none() && protocol != "cubic";
+    let protocols = if is_alone { format!("{protocol},cubic") } else { protocol.into() };
+    if network.part == BenchPart::Traces {
+        let mut options = network.similar(&protocols).options();
+        options[0].1 = without_folder(&options[0].1);
+        return options;
+    }
+    vec![("network", network.address(seed)), ("protocols", protocols)]
+}
+
+/// A link's text with the name alone of a recorded file.
+pub fn without_folder(text: &str) -> String {
+    match text.split_once("trace=") {
+        Some((before, file)) if !file.starts_with("cellular(") => {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            format!("{before}trace={name}")
+        }
+        _ => text.into(),
+    }
+}
+
+fn fragment(options: &[(&str, String)]) -> String {
+    let fields: Vec<String> = options.iter().map(|(k, v)| format!("{k}={}", encoded(v))).collect();
+    fields.join("&amp;")
 }
 
 /// Percent-encoded, but for the characters that a fragment may hold as they are.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z'
-            | b'A'..=b'Z'
-            | b'0'..=b'9'
-            | b'.'
-            | b'-'
-            | b'_'
-            | b','
-            | b'/'
-            | b'('
-            | b')' => {
-                encoded.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
+        if byte.is_ascii_alphanumeric() || b".-_,/():".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
@@ -183,5 +321,12 @@ mod tests {
     fn fragment_keeps_a_link_with_all_its_signs() {
         assert_eq!(encoded("8Mbit/s,30ms,loss=0.5%+ge(a)"), "8Mbit/s,30ms,loss%3D0.5%25%2Bge(a)");
         assert_eq!(encoded("µ'&"), "%C2%B5%27%26");
+    }
+
+    #[test]
+    fn recorded_links_show_the_name_of_the_file() {
+        let link = |trace: &str| without_folder(&format!("12Mbit/s,30ms,trace={trace}"));
+        assert_eq!(link("/a/b/drive.down"), "12Mbit/s,30ms,trace=drive.down");
+        assert_eq!(link("cellular(mean=1Mbit/s)"), "12Mbit/s,30ms,trace=cellular(mean=1Mbit/s)");
     }
 }

@@ -1,6 +1,8 @@
 //! The atlas as tables: CSV, Parquet, and their description.
 
-use super::{Atlas, PARTS};
+use super::page::without_folder;
+use super::pairs::{PairFigures, matrix};
+use super::{Atlas, Measured, PARTS};
 use narrows_lab::networks::scores;
 use narrows_report::columns::{Columns, Values};
 use serde_json::json;
@@ -8,11 +10,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Texts of a row of `figures`; each figure has a column after them.
-const OF_FIGURES: [&str; 5] = ["part", "network", "classes", "link", "protocol"];
+const OF_FIGURES: [&str; 6] = ["part", "network", "classes", "link", "protocol", "digest"];
+const TITLE: &str = "Congestion controllers on networks drawn at random";
+const KEYWORDS: [&str; 4] = ["congestion control", "TCP", "QUIC", "simulation"];
 
-/// Writes the tables and `datapackage.json`.
+/// Writes the tables, `datapackage.json` and `.zenodo.json`.
 pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
-    let tables = [("scores", of_scores(atlas)), ("figures", of_figures(atlas))];
+    let tables = [
+        ("scores", of_scores(atlas)),
+        ("figures", of_figures(atlas)),
+        ("pairs", of_pairs(atlas)),
+        ("worst", of_worst(atlas)),
+    ];
     let mut resources = Vec::new();
     for (name, table) in &tables {
         let about = [
@@ -44,17 +53,29 @@ pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
     }
     let about = json!({
         "name": "narrows-atlas",
-        "title": "Congestion controllers on networks drawn at random",
+        "title": TITLE,
         "version": atlas.version.commit,
         "licenses": [{ "name": "MIT" }, { "name": "Apache-2.0" }],
-        "keywords": ["congestion control", "TCP", "QUIC", "simulation"],
+        "keywords": KEYWORDS,
         "created_by": "cargo xtask atlas",
         "seed": atlas.version.seed,
         "resources": resources,
     });
-    let text = serde_json::to_string_pretty(&about).map_err(|e| e.to_string())?;
-    std::fs::write(out.join("datapackage.json"), text + "\n")
-        .map_err(|e| format!("datapackage.json: {e}"))
+    let deposit = json!({
+        "title": format!("{TITLE} (Narrows {})", atlas.version.commit),
+        "upload_type": "dataset",
+        "description": "Scores and figures of congestion controllers in simulation. datapackage.json describes the \
+                        columns; the pages open each run in the simulator.",
+        "version": atlas.version.commit,
+        "license": "apache-2.0",
+        "creators": [{ "name": "The Narrows maintainers" }],
+        "keywords": KEYWORDS,
+    });
+    for (name, about) in [("datapackage.json", about), (".zenodo.json", deposit)] {
+        let text = serde_json::to_string_pretty(&about).map_err(|e| e.to_string())?;
+        std::fs::write(out.join(name), text + "\n").map_err(|e| format!("{name}: {e}"))?;
+    }
+    Ok(())
 }
 
 /// A row for each score and protocol.
@@ -67,8 +88,8 @@ fn of_scores(atlas: &Atlas) -> Columns {
     let mut halves = Vec::new();
     for (part, _) in PARTS {
         for score in scores::of(part, &atlas.networks) {
-            for protocol in &atlas.version.protocols {
-                let estimate = score.estimate(&atlas.results, protocol);
+            for protocol in atlas.columns() {
+                let estimate = score.estimate(&atlas.measured.results, protocol);
                 parts.push(part.name().to_string());
                 names.push(score.label.clone());
                 protocols.push(protocol.clone());
@@ -90,20 +111,26 @@ fn of_scores(atlas: &Atlas) -> Columns {
 
 /// A row for each network and protocol.
 fn of_figures(atlas: &Atlas) -> Columns {
-    let of_all = atlas.results.values().flat_map(|r| r.values());
+    let Measured { results, digests } = &atlas.measured;
+    let of_all = results.values().flat_map(|r| r.values());
     let figures: BTreeSet<&String> = of_all.flat_map(|f| f.keys()).collect();
-    let mut texts: [Vec<String>; 5] = Default::default();
+    let mut texts: [Vec<String>; 6] = Default::default();
     let mut numbers = vec![Vec::new(); figures.len()];
     for network in &atlas.networks {
-        let Some(of_network) = atlas.results.get(&network.key()) else { continue };
-        for protocol in &atlas.version.protocols {
+        let Some(of_network) = results.get(&network.key()) else { continue };
+        for protocol in atlas.columns() {
             let Some(found) = of_network.get(protocol) else { continue };
             let row = [
                 network.part.name().to_string(),
                 network.name.clone(),
                 network.classes.join("; "),
-                network.describe(),
+                without_folder(&network.describe()),
                 protocol.clone(),
+                digests
+                    .get(&network.key())
+                    .and_then(|of| of.get(protocol))
+                    .cloned()
+                    .unwrap_or_default(),
             ];
             texts.iter_mut().zip(row).for_each(|(column, text)| column.push(text));
             for (column, name) in numbers.iter_mut().zip(&figures) {
@@ -117,10 +144,42 @@ fn of_figures(atlas: &Atlas) -> Columns {
     Columns(texts.chain(numbers).collect())
 }
 
+/// A row for each ordered pair of protocols.
+fn of_pairs(atlas: &Atlas) -> Columns {
+    let all = matrix(atlas);
+    let texts =
+        |of: fn(&PairFigures) -> &String| Values::Text(all.iter().map(of).cloned().collect());
+    let numbers = |of: fn(&PairFigures) -> f64| Values::Number(all.iter().map(of).collect());
+    Columns(vec![
+        ("protocol".into(), texts(|p| &p.protocol)),
+        ("beside".into(), texts(|p| &p.beside)),
+        ("share".into(), numbers(|p| p.share)),
+        ("harm".into(), numbers(|p| p.harm)),
+        ("starved".into(), numbers(|p| p.starved)),
+    ])
+}
+
+/// A row for each protocol, with the worst network that was found.
+fn of_worst(atlas: &Atlas) -> Columns {
+    let all = &atlas.worst;
+    Columns(vec![
+        ("protocol".into(), Values::Text(all.iter().map(|w| w.protocol.clone()).collect())),
+        ("times_less".into(), Values::Number(all.iter().map(|w| w.badness).collect())),
+        ("link".into(), Values::Text(all.iter().map(|w| w.network.clone()).collect())),
+    ])
+}
+
 /// What a column holds, with its unit.
 fn meaning(column: &str) -> &'static str {
     match column {
-        "part" => "group of networks: random, by access type, mixes, or transfers on either",
+        "part" => "group of networks: random, by access type, mixes, pairs, transfers or recorded",
+        "digest" => {
+            "digest of the runs, as in `narrows compare --network PART/SEED/NETWORK --protocols PROTOCOL --json`"
+        }
+        "beside" => "protocol of the other flow",
+        "share" => "part of the goodput of both flows that the protocol has",
+        "harm" => "share of its goodput alone that the other flow loses (Ware et al. 2019)",
+        "times_less" => "goodput of an omniscient sender over the protocol's",
         "network" => "number within the part; a transfer's has its size",
         "classes" => "properties of the network",
         "link" => "the link in the syntax of `narrows compare --link`, and what else is on it",
