@@ -56,6 +56,7 @@ pub mod dial;
 pub mod endpoint;
 pub mod error;
 pub mod ip_packet;
+mod local_path;
 pub mod openings;
 pub mod probe;
 mod reachable;
@@ -74,6 +75,7 @@ pub use endpoint::{
     ReceiveStream, SendStream,
 };
 pub use error::{Error, SystemError};
+pub use local_path::LocalPath;
 pub use narrows_transport::endpoint::{EarlyData, MemoryTokens, TokenStore};
 pub use narrows_wire::{ApplicationProtocolError, ApplicationProtocols, Token};
 pub use reachable::reachable;

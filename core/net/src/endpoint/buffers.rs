@@ -13,6 +13,25 @@ pub(super) const RECEIVED: usize = 32;
 /// Buffers that are sent in a row.
 const SENT: usize = 8;
 
+/// The same for each further socket, which has one connection.
+const RECEIVED_FURTHER: usize = 8;
+
+/// The socket of a further path.
+pub(super) struct FurtherSocket {
+    pub socket: Arc<Socket>,
+    pub batch: ReceiveBatch,
+}
+
+impl FurtherSocket {
+    fn new(socket: Arc<Socket>) -> FurtherSocket {
+        FurtherSocket { socket, batch: ReceiveBatch::new(RECEIVED_FURTHER) }
+    }
+    /// Receives at most a batch. Returns whether the socket is drained.
+    pub fn receive(&mut self) -> bool {
+        self.socket.receive(&mut self.batch) < RECEIVED_FURTHER
+    }
+}
+
 /// Datagrams that wait for space in the socket.
 pub(super) struct DatagramOutbox {
     pub buffers: Vec<Vec<u8>>,
@@ -34,6 +53,8 @@ impl DatagramOutbox {
 pub(super) struct TurnBuffers {
     pub socket: Arc<Socket>,
     pub batch: ReceiveBatch,
+    /// Sockets of further paths.
+    pub further: Vec<FurtherSocket>,
     pub outbox: DatagramOutbox,
     /// Tasks to wake once the core is unlocked.
     pub woken: Vec<Waker>,
@@ -49,10 +70,11 @@ pub(super) struct TurnBuffers {
 }
 
 impl TurnBuffers {
-    pub fn new(socket: Arc<Socket>) -> TurnBuffers {
+    pub fn new(socket: Arc<Socket>, further: &[Arc<Socket>]) -> TurnBuffers {
         TurnBuffers {
             socket,
             batch: ReceiveBatch::new(RECEIVED),
+            further: further.iter().cloned().map(FurtherSocket::new).collect(),
             outbox: DatagramOutbox::new(),
             woken: Vec::new(),
             latest: Time::ZERO,

@@ -8,7 +8,7 @@ use super::take_turn::{ItemKind, TakeTurn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_transport::connection::{ReceivedMessage, Stats};
+use narrows_transport::connection::{PathStats, ReceivedMessage, Stats};
 use narrows_transport::endpoint::Facts;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -328,6 +328,22 @@ impl Connection {
         let shared = self.hold.shared();
         let now = shared.clock.now();
         shared.lock().endpoint.facts(now, self.hold.handle)
+    }
+
+    /// Opens a further path, from the endpoint's socket with this number
+    /// ([`with_sockets`](super::Endpoint::with_sockets)). Both ends must permit so many paths
+    /// ([`ConnectionConfig::paths`](narrows_transport::connection::ConnectionConfig::paths)). Returns whether the path is
+    /// tried: it carries data once it is validated, as [`paths`](Connection::paths) tells.
+    pub fn open_path(&self, path: u8) -> bool {
+        let handle = self.hold.handle;
+        self.hold.shared().with_now(|core, now| {
+            core.state(handle).is_ok() && core.endpoint.open_path(now, handle, path)
+        })
+    }
+
+    /// Statistics of each path that has begun; after the connection's end none.
+    pub fn paths(&self) -> Vec<PathStats> {
+        self.hold.look(|machine, _| machine.path_stats()).unwrap_or_default()
     }
 
     /// The peer's address.

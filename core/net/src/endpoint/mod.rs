@@ -105,7 +105,7 @@ impl Endpoint {
     /// demands a task and there is no tokio runtime here.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Endpoint, Error> {
         let socket = Socket::bind(address).map_err(|e| Error::bind(address, &e))?;
-        Endpoint::on(socket, options)
+        Endpoint::on(socket, Vec::new(), options)
     }
 
     /// Binds a free port, for connections to these addresses: if they are of both families, one socket for both.
@@ -127,7 +127,21 @@ impl Endpoint {
     /// # Errors
     /// The socket is not bound, or as with [`bind`](Endpoint::bind).
     pub fn with_socket(socket: UdpSocket, options: Options) -> Result<Endpoint, Error> {
-        Endpoint::on(bound(socket)?, options)
+        Endpoint::on(bound(socket)?, Vec::new(), options)
+    }
+
+    /// Uses several sockets that the caller has bound, each to an interface or local address. Path *n* of a connection
+    /// that this endpoint opens leaves from socket *n*, once [`Connection::open_path`] has opened it. A thread drives the
+    /// endpoint.
+    ///
+    /// # Errors
+    /// There is no socket, one is not bound, or as with [`bind`](Endpoint::bind).
+    pub fn with_sockets(sockets: Vec<UdpSocket>, options: Options) -> Result<Endpoint, Error> {
+        let mut sockets = sockets.into_iter().map(bound);
+        let missing = || Error::system(&std::io::ErrorKind::InvalidInput.into());
+        let first = sockets.next().ok_or_else(missing)??;
+        let further: Vec<Socket> = sockets.collect::<Result<_, Error>>()?;
+        Endpoint::on(first, further, options.driven_by(Driver::Thread))
     }
 
     /// Moves to another socket, as after a change of network. Connections keep their keys, streams and messages, and
@@ -154,7 +168,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn on(socket: Socket, mut options: Options) -> Result<Endpoint, Error> {
+    fn on(socket: Socket, further: Vec<Socket>, mut options: Options) -> Result<Endpoint, Error> {
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::system(&std::io::Error::other(e)))?;
         let tap = options.tap.clone();
         #[cfg(feature = "runtime-tokio")]
@@ -175,8 +189,8 @@ impl Endpoint {
             Some(waker) => waker,
             None => DriverWaker::Thread(Waker::new().map_err(|e| Error::system(&e))?),
         };
-        let shared =
-            Arc::new(EndpointShared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
+        let core = Core::new(endpoint, tap);
+        let shared = Arc::new(EndpointShared::new(core, socket, further, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
             let observed: Arc<dyn observer::ObservedEndpoint> = shared.clone();
             let clock = shared.clock;

@@ -47,6 +47,8 @@ pub(super) struct EndpointShared {
     turn: Mutex<TurnBuffers>,
     /// A copy of the turn's, for callers without the turn.
     socket: RwLock<Arc<Socket>>,
+    /// Sockets of further paths.
+    further: Vec<Arc<Socket>>,
     /// Number of socket replacements, and the errors of former sockets.
     rebound: AtomicU64,
     past_errors: AtomicU64,
@@ -80,16 +82,34 @@ impl ObservedEndpoint for EndpointShared {
 }
 
 impl EndpointShared {
-    pub fn new(core: Core, socket: Socket, clock: Clock, waker: DriverWaker) -> EndpointShared {
+    pub fn new(
+        core: Core,
+        socket: Socket,
+        further: Vec<Socket>,
+        clock: Clock,
+        waker: DriverWaker,
+    ) -> EndpointShared {
         let tap = core.tap.clone();
         let state = AtomicU8::new(AWAKE);
         let socket = Arc::new(socket);
         let core = Mutex::new(core);
-        let turn = Mutex::new(TurnBuffers::new(socket.clone()));
+        let further: Vec<Arc<Socket>> = further.into_iter().map(Arc::new).collect();
+        let turn = Mutex::new(TurnBuffers::new(socket.clone(), &further));
         let rebound = AtomicU64::new(0);
         let past_errors = AtomicU64::new(0);
         let socket = RwLock::new(socket);
-        EndpointShared { core, turn, socket, rebound, past_errors, clock, tap, waker, state }
+        EndpointShared {
+            core,
+            turn,
+            socket,
+            further,
+            rebound,
+            past_errors,
+            clock,
+            tap,
+            waker,
+            state,
+        }
     }
 
     /// The current socket.
@@ -98,7 +118,8 @@ impl EndpointShared {
     }
     /// Failed sends and receives, of all sockets.
     pub fn errors(&self) -> u64 {
-        self.past_errors.load(Ordering::Relaxed) + self.socket().errors()
+        let further: u64 = self.further.iter().map(|socket| socket.errors()).sum();
+        self.past_errors.load(Ordering::Relaxed) + self.socket().errors() + further
     }
     /// Number of socket replacements.
     #[cfg(feature = "runtime-tokio")]
@@ -175,9 +196,10 @@ impl EndpointShared {
         #[cfg_attr(not(feature = "runtime-tokio"), expect(irrefutable_let_patterns))]
         let DriverWaker::Thread(waker) = &self.waker else { return };
         let socket = self.socket();
-        let wish = [wait::Interest { socket: &socket, room }];
+        let further = self.further.iter().map(|socket| wait::Interest { socket, room: false });
+        let all = std::iter::once(wait::Interest { socket: &socket, room }).chain(further);
         let now = self.clock.now();
-        if wait::wait(wish.into_iter(), waker, now, due).is_err() {
+        if wait::wait(all, waker, now, due).is_err() {
             // If the system refuses to wait, avoid spinning.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -1,7 +1,7 @@
 //! One turn of driving an endpoint: receive, run timers, send. The holder of the turn drives the endpoint: a thread, a
 //! task, or briefly the application's own call.
 
-use super::buffers::{DatagramOutbox, RECEIVED, TurnBuffers};
+use super::buffers::{DatagramOutbox, FurtherSocket, RECEIVED, TurnBuffers};
 use super::shared::{Core, EndpointShared};
 use crate::socket::{RefusedDatagram, SendResult, Socket};
 use narrows_base::Time;
@@ -26,13 +26,22 @@ impl DatagramOutbox {
         }
     }
 
-    /// Sends the filled buffers; false if the socket is full.
-    fn flush(&mut self, shared: &EndpointShared, socket: &Socket) -> bool {
+    /// Sends the filled buffers; false if the first socket is full. If the socket of a further path is full, its
+    /// datagrams are dropped: they must not delay those of other paths.
+    fn flush(
+        &mut self,
+        shared: &EndpointShared,
+        first: &Socket,
+        further: &[FurtherSocket],
+    ) -> bool {
         while let Some((index, transmit)) = self.ready.front() {
             let bytes = self.buffers.get(*index).and_then(|b| b.get(..transmit.size));
             let Transmit { to, segment, ecn, .. } = *transmit;
+            let place = usize::from(transmit.socket).checked_sub(1);
+            let other = place.and_then(|place| further.get(place));
+            let socket = other.map_or(first, |further| &further.socket);
             let sent = bytes.map_or(SendResult::Gone, |b| socket.send(to, b, segment, ecn));
-            if sent == SendResult::Full {
+            if sent == SendResult::Full && other.is_none() {
                 return false;
             }
             if let (Some(tap), Some(bytes)) = (&shared.tap, bytes) {
@@ -65,19 +74,25 @@ impl TurnBuffers {
     /// next wait returns at once.
     pub fn receive(&mut self) -> bool {
         self.is_drained = self.socket.receive(&mut self.batch) < RECEIVED;
+        for further in &mut self.further {
+            self.is_drained &= further.receive();
+        }
         !self.is_drained
     }
 
     /// Passes received datagrams to the endpoint, and runs its timers.
     fn take_in(&mut self, shared: &EndpointShared, core: &mut Core) {
         let latest = &mut self.latest;
-        self.batch.each(&shared.clock, true, |datagram| {
-            *latest = datagram.at.max(*latest);
-            if let Some(tap) = &shared.tap {
-                tap.received(&datagram);
-            }
-            core.endpoint.receive(*latest, datagram.from, datagram.ecn, datagram.bytes);
-        });
+        let further = self.further.iter_mut().map(|further| &mut further.batch);
+        for batch in std::iter::once(&mut self.batch).chain(further) {
+            batch.each(&shared.clock, true, |datagram| {
+                *latest = datagram.at.max(*latest);
+                if let Some(tap) = &shared.tap {
+                    tap.received(&datagram);
+                }
+                core.endpoint.receive(*latest, datagram.from, datagram.ecn, datagram.bytes);
+            });
+        }
         self.latest = shared.clock.now().max(self.latest);
         for RefusedDatagram { to, quoted } in self.socket.refused() {
             core.endpoint.on_refused(self.latest, to, &quoted);
@@ -131,7 +146,7 @@ impl TurnBuffers {
             next
         };
         self.wake();
-        next.is_full = !self.outbox.flush(shared, &self.socket);
+        next.is_full = !self.outbox.flush(shared, &self.socket, &self.further);
         next
     }
 
@@ -149,7 +164,7 @@ impl TurnBuffers {
             next
         };
         self.wake();
-        next.is_full = !self.outbox.flush(shared, &self.socket);
+        next.is_full = !self.outbox.flush(shared, &self.socket, &self.further);
         self.due = next.due.min(drivers_due);
         next.due >= drivers_due && !next.is_busy && !next.is_full && !next.is_over
     }
@@ -191,6 +206,6 @@ impl TurnBuffers {
     /// Sends the filled buffers; false if the socket is full.
     #[cfg(feature = "runtime-tokio")]
     pub fn flush(&mut self, shared: &EndpointShared) -> bool {
-        self.outbox.flush(shared, &self.socket)
+        self.outbox.flush(shared, &self.socket, &self.further)
     }
 }
