@@ -3,7 +3,7 @@
 use narrows_base::{Duration, Time};
 use narrows_net::{ApplicationProtocols, Connection};
 use narrows_peers::{Error, ErrorKind};
-use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::connection::{ConnectionConfig, MAX_PATHS};
 use narrows_transport::streams::FlowControlLimits;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -44,6 +44,7 @@ pub fn for_media(config: ConnectionConfig, application: &str) -> Result<Connecti
         keep_alive: KEEP_ALIVE,
         max_message: config.max_datagram,
         messages_held: MESSAGES_HELD,
+        paths: MAX_PATHS,
         ..config
     })
 }

@@ -3,11 +3,12 @@
 //! defines the content of the connections.
 
 use crate::key::{self, Identity};
+use crate::paths::LocalPaths;
 use crate::{Error, ErrorKind};
 use narrows_base::Duration;
 use narrows_net::dial::{DialledAddress, lookup, ordered, until};
 use narrows_net::tap::Tap;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, Options};
+use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, LocalPath, Options};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
@@ -36,6 +37,8 @@ pub struct Peer {
     pub patience: Duration,
     /// Observer of each connection's endpoint.
     pub tap: Option<Arc<dyn Tap>>,
+    /// Local interfaces and addresses of each connection's paths; without any, the system chooses.
+    pub paths: Vec<LocalPath>,
 }
 
 /// Error texts of the application for peers that do not match.
@@ -68,7 +71,7 @@ pub struct DialledPeer {
     pub endpoint: Endpoint,
     /// The peer's address.
     pub address: SocketAddr,
-    /// Other addresses that were tried ([`DialledAddress::others`]).
+    /// Other addresses that were tried ([`DialledAddress::others`]), and paths that are not used.
     pub others: String,
 }
 
@@ -138,13 +141,40 @@ impl Dial {
         addresses: &[SocketAddr],
         config: ConnectionConfig,
     ) -> Result<DialledPeer, Error> {
-        let endpoint = Endpoint::to_any(addresses, self.options(&config)?);
+        let mut paths = LocalPaths::new(&self.peer.paths);
+        let mut silent = String::new();
+        loop {
+            match self.connect_over(&paths, addresses, config.clone()).await {
+                Ok(mut dialled) => {
+                    dialled.others.insert_str(0, &silent);
+                    return Ok(dialled);
+                }
+                Err(e) => {
+                    let Some(line) = paths.next(&e) else { return Err(e) };
+                    silent += &format!("; {line}");
+                }
+            }
+        }
+    }
+
+    async fn connect_over(
+        &self,
+        paths: &LocalPaths,
+        addresses: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Result<DialledPeer, Error> {
+        let mut bound = paths.bind(addresses)?;
+        let config = bound.configured(config);
+        let endpoint = bound.endpoint(self.options(&config)?);
         let endpoint = endpoint.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
-        let dialled = self.connect_any(&endpoint, addresses, config).await?;
+        let patience = paths.patience(self.peer.patience);
+        let dialled = self.attempt(&endpoint, &bound.servers, config, patience).await?;
         let address = dialled.address;
-        let others = dialled.others(NetError::brief);
+        let mut others = dialled.others(NetError::brief);
         self.prefer(address);
-        Ok(DialledPeer { connection: dialled.value, endpoint, address, others })
+        let connection = dialled.value;
+        others += &bound.open(&connection);
+        Ok(DialledPeer { connection, endpoint, address, others })
     }
 
     /// Connects to the first of these addresses that answers.
@@ -157,10 +187,20 @@ impl Dial {
         addresses: &[SocketAddr],
         config: ConnectionConfig,
     ) -> Result<DialledAddress<Connection, NetError>, Error> {
+        self.attempt(endpoint, addresses, config, self.peer.patience).await
+    }
+
+    async fn attempt(
+        &self,
+        endpoint: &Endpoint,
+        addresses: &[SocketAddr],
+        config: ConnectionConfig,
+        patience: Duration,
+    ) -> Result<DialledAddress<Connection, NetError>, Error> {
         let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);
         let mut how = ConnectOptions::new(expected.map_or(ServerKey::Any, ServerKey::Is), config);
         how.suite = key::suite();
-        how.patience = self.peer.patience;
+        how.patience = patience;
         let dialled = endpoint.connect_any(addresses, how, until).await;
         let dialled = dialled.map_err(|e| self.failure(&e))?;
         if expected.is_none() {

@@ -19,6 +19,7 @@ pub mod dial;
 pub mod error;
 pub mod key;
 pub mod learned;
+pub mod paths;
 pub mod rate_cap;
 pub mod refusals;
 pub mod settings;

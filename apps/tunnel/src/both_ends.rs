@@ -164,6 +164,7 @@ impl Far {
                 config: config(),
                 patience: near.patience,
                 tap: None,
+                paths: Vec::new(),
             },
             receiving: near.receiving,
             silence: near.silence,

@@ -4,7 +4,7 @@ use crate::request::APPLICATION;
 use narrows_base::Duration;
 use narrows_net::ApplicationProtocols;
 use narrows_peers::{Error, ErrorKind};
-use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::connection::{ConnectionConfig, MAX_PATHS};
 use narrows_transport::streams::FlowControlLimits;
 
 /// Idle timeout: a connection outlives an outage of ten minutes.
@@ -34,6 +34,7 @@ pub fn for_tunnel(config: ConnectionConfig, streams: usize) -> Result<Connection
         idle_timeout,
         max_message,
         turn_bytes: TURN_BYTES,
+        paths: MAX_PATHS,
         ..config
     })
 }

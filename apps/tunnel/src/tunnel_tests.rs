@@ -209,6 +209,7 @@ async fn unlisted_client_ends_with_one_line_and_is_logged() {
             config: config(),
             patience: narrows_base::Duration::from_secs(10),
             tap: None,
+            paths: Vec::new(),
         },
         receiving: PathHints::default(),
         silence: narrows_base::Duration::from_secs(12),

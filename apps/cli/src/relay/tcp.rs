@@ -130,6 +130,7 @@ impl TcpEnds {
                 config: self.config.clone(),
                 patience: PATIENCE,
                 tap: None,
+                paths: Vec::new(),
             },
             receiving: PathHints::default(),
             silence: PATIENCE,

@@ -19,7 +19,7 @@ use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::{self, Identity};
 use narrows_peers::learned::{Delivered, LearnedPaths, MeasuredPath, client};
 use narrows_peers::refusals::RefusalLog;
-use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::connection::{ConnectionConfig, MAX_PATHS};
 pub use narrows_transport::endpoint::Permit;
 use narrows_transport::endpoint::{Clients, EndpointLimits};
 use narrows_wire::noise::PublicKey;
@@ -62,8 +62,9 @@ impl RrtpServer {
         let own_key = *identity.public();
         let label = config.protocol.label().to_string();
         let clients = clients(&service.permits());
-        let config = probe::answering(super::for_files(config)?)
-            .map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
+        let config = ConnectionConfig { paths: MAX_PATHS, ..super::for_files(config)? };
+        let config =
+            probe::answering(config).map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
         let mut options = Options::server(static_key(identity)?, clients, config)
             .tapped(tap)
             // Early data may only be GET and LIST.

@@ -10,12 +10,13 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_net::block::sleep_until;
 use narrows_net::tap::Tap;
 use narrows_net::{
-    ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
-    SendStream,
+    ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, LocalPath, Options,
+    ReceiveStream, SendStream,
 };
 use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
+use narrows_peers::paths::{LocalPaths, PathBytes};
 use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
@@ -56,6 +57,10 @@ pub struct SessionOptions {
     pub patience: std::time::Duration,
     /// Receives one line, once, when the server is busy and the request is repeated.
     pub busy: fn(&str),
+    /// Local interfaces and addresses of the connection's paths; without any, the system chooses.
+    pub paths: Vec<LocalPath>,
+    /// Receives one line if the server does not use all paths.
+    pub note: fn(&str),
 }
 
 impl SessionOptions {
@@ -68,7 +73,18 @@ impl SessionOptions {
         let tokens = SavedTokens::default();
         let silence = SILENCE;
         let patience = PATIENCE;
-        SessionOptions { expect, config, tap: None, tokens, stop, silence, patience, busy: |_| () }
+        SessionOptions {
+            expect,
+            config,
+            tap: None,
+            tokens,
+            stop,
+            silence,
+            patience,
+            busy: |_| (),
+            paths: Vec::new(),
+            note: |_| (),
+        }
     }
 }
 
@@ -111,6 +127,8 @@ struct Current {
     endpoint: Endpoint,
     tokens: SavedTokens,
     signals: ServerSignals,
+    /// Where its paths leave, path 0 first.
+    paths: Vec<LocalPath>,
 }
 
 impl RrtpSession {
@@ -189,7 +207,8 @@ impl RrtpSession {
             let config = self.how.config.clone();
             let tap = self.how.tap.clone();
             let tokens = self.how.tokens.clone();
-            let how = SessionOptions { expect, config, tap, tokens, ..self.how };
+            let paths = self.how.paths.clone();
+            let how = SessionOptions { expect, config, tap, tokens, paths, ..self.how };
             let opened = open(&[current.address], &self.identity, &how, &mut patience, None);
             // The time until the deadline may be too short for an answer.
             let opened =
@@ -251,6 +270,12 @@ impl RrtpSession {
         self.existing().map_or(0, |current| current.connection.stats().bytes_unacknowledged)
     }
 
+    /// Bytes of each path that has begun; empty without [`SessionOptions::paths`] or a connection.
+    pub fn path_bytes(&self) -> Vec<PathBytes> {
+        let Some(current) = self.existing() else { return Vec::new() };
+        PathBytes::of(&current.connection, &current.paths)
+    }
+
     /// Whether there is a connection, open or ended.
     pub fn is_connected(&self) -> bool {
         self.existing().is_some()
@@ -281,14 +306,19 @@ fn open(
     let all: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let mut busy = None;
     let what = format!("{} is busy", all.join(" or "));
+    let mut paths = LocalPaths::new(&how.paths);
     loop {
-        match attempt(addresses, identity, how, patience, &what, request) {
-            Err(e) if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? => {
-                busy = Some(e)
-            }
+        let e = match attempt(addresses, identity, how, &paths, patience, &what, request) {
+            Err(e) => e,
+            opened => return opened,
+        };
+        if let Some(line) = paths.next(&e) {
+            (how.note)(&line);
+        } else if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? {
+            busy = Some(e);
+        } else {
             // The time until the deadline may have been too short for an answer.
-            Err(e) if e.kind == ErrorKind::Unreachable => return Err(busy.unwrap_or(e)),
-            other => return other,
+            return Err(if e.kind == ErrorKind::Unreachable { busy.unwrap_or(e) } else { e });
         }
     }
 }
@@ -297,19 +327,21 @@ fn attempt(
     addresses: &[SocketAddr],
     identity: &Identity,
     how: &SessionOptions,
+    paths: &LocalPaths,
     patience: &mut Patience,
     busy: &str,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let own_key = *identity.public();
-    let config = super::for_files(ConnectionConfig { keep_alive: ASK, ..how.config.clone() })?;
+    let mut bound = paths.bind(addresses)?;
+    let config = ConnectionConfig { keep_alive: ASK, ..how.config.clone() };
+    let config = bound.configured(super::for_files(config)?);
     // The calling thread blocks, and it may belong to an async runtime.
     let options = Options::client(static_key(identity)?, config.clone())
         .tapped(how.tap.clone())
         .with_token_store(Box::new(how.tokens.clone()))
         .driven_by(Driver::Thread);
-    let endpoint =
-        Endpoint::to_any(addresses, options).map_err(|e| transport_error(e, &own_key))?;
+    let endpoint = bound.endpoint(options).map_err(|e| transport_error(e, &own_key))?;
     let server_key = match how.expect {
         Expect::Key(key) => ServerKey::Is(key),
         Expect::Anybody => ServerKey::Any,
@@ -317,7 +349,8 @@ fn attempt(
     let mut options = ConnectOptions::new(server_key, config);
     options.suite = narrows_peers::key::suite();
     options.early_data = request.and_then(EarlyData::new);
-    options.patience = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
+    let left = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
+    options.patience = paths.patience(left);
     // The attempt continues after BUSY: report it to the user now rather than at its end.
     let look = || {
         if endpoint.meets_busy() {
@@ -325,14 +358,18 @@ fn attempt(
         }
     };
     let until = Until::Stopped(how.stop);
-    let dialling = endpoint.connect_any(addresses, options, sleep_until);
+    let dialling = endpoint.connect_any(&bound.servers, options, sleep_until);
     let dialled =
         wait_and_look(&until, None, look, dialling)?.map_err(|e| transport_error(e, &own_key))?;
     let address = dialled.address;
     let connection = dialled.value;
     let tokens = how.tokens.clone();
     let signals = ServerSignals::default();
-    Ok(Current { address, connection, endpoint, tokens, signals })
+    let notes = bound.open(&connection);
+    if !notes.is_empty() {
+        (how.note)(&format!("connected to {address}{notes}"));
+    }
+    Ok(Current { address, connection, endpoint, tokens, signals, paths: bound.paths })
 }
 
 impl Current {
