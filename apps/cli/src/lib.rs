@@ -21,6 +21,8 @@ mod link;
 #[cfg(feature = "full")]
 mod live;
 #[cfg(feature = "full")]
+mod local_paths;
+#[cfg(feature = "full")]
 mod log;
 #[cfg(feature = "full")]
 mod media;

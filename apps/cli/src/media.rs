@@ -11,6 +11,7 @@ use self::values::{Layer, latency, layer, port};
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
+use crate::local_paths::PathArgs;
 use crate::log::{Log, LogArgs, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::terminal::{STOP, note, print, print_json, print_json_line};
@@ -93,6 +94,8 @@ pub struct Receive {
     /// Connect to this sender (media send --listen), as rrtp://[KEY@]HOST:PORT, instead of listening
     #[arg(id = "sender", value_name = "URL", conflicts_with_all = ["multicast", "listen", "clients"])]
     pub url: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
     /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
@@ -133,6 +136,8 @@ pub struct Send {
     /// The receiver, as rrtp://[KEY@]HOST:PORT
     #[arg(id = "receiver", value_name = "URL", conflicts_with_all = ["multicast", "listen"])]
     pub url: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
     /// Instead of a URL: accept listed receivers at this HOST:PORT, one at a time; port 0 takes a free one
     #[arg(long, value_name = "ADDR", conflicts_with = "multicast")]
     pub listen: Option<String>,
@@ -230,7 +235,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let config = TransportArgs { protocol: "rrtp".into(), hints }.connection()?;
     let identity = a.identity.as_deref();
     let end = match &a.url {
-        Some(url) => connected(url, RECEIVES, identity, config.clone())?,
+        Some(url) => connected(url, RECEIVES, identity, config.clone(), a.paths.usable()?)?,
         None => coming(a.listen.as_ref(), a.clients.as_ref(), RECEIVES, identity)?,
     };
     let log = Arc::new(Log::of_known(&a.log)?);
@@ -350,7 +355,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     let config = transport.connection()?;
     let identity = a.identity.as_deref();
     let end = match (&a.url, &a.listen) {
-        (Some(url), _) => connected(url, SENDS, identity, config.clone())?,
+        (Some(url), _) => connected(url, SENDS, identity, config.clone(), a.paths.usable()?)?,
         (None, Some(listen)) => coming(Some(listen), a.clients.as_ref(), SENDS, identity)?,
         (None, None) => {
             return Err(input(

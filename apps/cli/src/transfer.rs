@@ -10,6 +10,7 @@ mod spool;
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
+use crate::local_paths::PathArgs;
 use crate::record::RecordArgs;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::{Hints, Reconfigure};
@@ -48,6 +49,7 @@ Examples:
   narrows get tcp://host/photos/ --protocol tcp+bbr    into ./photos
   narrows get rrtp://host/photos/ -o /tmp/             into /tmp/photos
   narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%
+  narrows get rrtp://host/movie.mkv --path eth0 --path wwan0    over both
   narrows get rrtp://host/movie.mkv --reconfigure 30s:rate=384kbit/s";
 
 pub const PUT: &str = "\
@@ -73,6 +75,8 @@ pub struct TransferOptions {
     pub protocol: Option<String>,
     #[command(flatten)]
     pub hints: Hints,
+    #[command(flatten)]
+    pub paths: PathArgs,
     /// Store the measured path, and begin with it the next time (rrtp)
     #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub learn: bool,
@@ -280,7 +284,7 @@ fn get_over(
     let control = control.replacing(replace).with_hidden(a.hidden);
     let begun = Instant::now();
     let done = opened.watched(
-        |silence| progress.tick(silence, || opened.unacknowledged()),
+        |silence| progress.tick(silence, || opened.unacknowledged(), &opened.shares()),
         &a.reconfigure,
         || {
             opened.while_busy(|| {
@@ -357,7 +361,7 @@ fn put_over(
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
-        |silence| progress.tick(silence, || opened.unacknowledged()),
+        |silence| progress.tick(silence, || opened.unacknowledged(), &opened.shares()),
         &a.reconfigure,
         || {
             opened.while_busy(|| {
@@ -438,7 +442,7 @@ fn finish(
             "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,
             "Mbit/s": mbit, "resumed_from": done.held, "files": done.files,
             "unchanged": done.unchanged, "skipped": done.skipped, "hidden": done.hidden,
-            "protocol": opened.protocol(),
+            "protocol": opened.protocol(), "paths": opened.path_bytes(),
         });
         // The standard output may carry the file.
         if is_stream {
@@ -460,6 +464,10 @@ fn finish(
             opened.protocol()
         )
     };
+    let shares = opened.shares();
+    if !shares.is_empty() {
+        text += &format!("; {shares}");
+    }
     if done.files != 1 {
         text += &format!("; {} files, {} of them there before", done.files, done.unchanged);
     }

@@ -3,6 +3,7 @@
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
+use crate::local_paths::PathArgs;
 use crate::log::{Log, LogArgs, LogLevel};
 use crate::metrics::MetricsArgs;
 use crate::record::RecordArgs;
@@ -209,6 +210,8 @@ pub struct TunnelConnectArgs {
     pub identity: Option<PathBuf>,
     #[command(flatten)]
     pub log: LogArgs,
+    #[command(flatten)]
+    pub paths: PathArgs,
     #[command(flatten)]
     pub transport: TransportArgs,
     #[command(flatten)]
@@ -460,6 +463,7 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
             identity,
             config,
             patience: narrows_net::OPENING_TIMEOUT,
+            paths: a.paths.usable()?,
             tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("client"))),
         },
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },

@@ -5,6 +5,7 @@ use crate::transfer::{client_key, known_servers, pin, server_key};
 use crate::transport::address;
 use narrows_files::{Scheme, Url};
 use narrows_media::dial::Peer;
+use narrows_net::LocalPath;
 use narrows_peers::access::AllowList;
 use narrows_peers::{Identity, error};
 use narrows_transport::connection::ConnectionConfig;
@@ -69,6 +70,7 @@ pub fn connected(
     words: FarEndWords,
     identity: Option<&Path>,
     config: ConnectionConfig,
+    paths: Vec<LocalPath>,
 ) -> Result<FarEnd, Failure> {
     let shown = error::shown(url);
     let url = Url::read(url)?;
@@ -94,6 +96,7 @@ pub fn connected(
         config,
         patience: narrows_net::OPENING_TIMEOUT,
         tap: None,
+        paths,
     })))
 }
 

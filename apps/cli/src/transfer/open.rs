@@ -15,6 +15,7 @@ use narrows_files::{Scheme, Url};
 use narrows_net::tap::Tap;
 use narrows_peers::access::{KeyCheck, KnownServers};
 use narrows_peers::learned::{Delivered, LearnedPaths, MeasuredPath};
+use narrows_peers::paths::PathBytes;
 use narrows_peers::tokens::SavedTokens;
 use narrows_peers::{Error, ErrorKind, Identity, error, key};
 use narrows_transport::connection::ConnectionConfig;
@@ -102,6 +103,10 @@ fn over_tcp(
     direction: TransferDirection,
     identity: Identity,
 ) -> Result<OpenSession, Failure> {
+    if !options.paths.paths.is_empty() {
+        let line = "--path is for rrtp: use an rrtp:// URL";
+        return Err(Failure::Input(line.into()));
+    }
     if options.hints.rate.is_some()
         || options.hints.rtt.is_some()
         || options.hints.loss.is_some()
@@ -173,6 +178,7 @@ fn over_rrtp(
     let said = options.hints.rate.is_some() || before.path.rate.is_none();
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
     let config = ConnectionConfig { probes_rate, hint_source, ..transport.connection()? };
+    let paths = options.paths.usable()?;
     let server = url.server();
     let expect = match url.key {
         Some(key) => Expect::Key(key),
@@ -185,6 +191,8 @@ fn over_rrtp(
         tap,
         tokens,
         busy: note_busy,
+        paths,
+        note: note_busy,
         ..SessionOptions::new(expect, config, &STOP)
     };
     let advice = Advice { server: server.clone(), is_given: url.key.is_some() };
@@ -389,6 +397,29 @@ impl OpenSession {
             }
             worked
         })
+    }
+
+    /// Bytes of each `--path` that has begun.
+    fn carried(&self) -> Vec<(String, u64)> {
+        let AnySession::Rrtp(session) = &self.over else { return Vec::new() };
+        let bytes = |path: &PathBytes| match self.direction {
+            TransferDirection::Get => path.received,
+            TransferDirection::Put => path.sent,
+        };
+        session.path_bytes().iter().map(|path| (path.path.to_string(), bytes(path))).collect()
+    }
+    /// The same for JSON.
+    pub fn path_bytes(&self) -> serde_json::Value {
+        let all = self.carried().into_iter();
+        all.map(|(path, bytes)| serde_json::json!({"path": path, "bytes": bytes})).collect()
+    }
+    /// Each path's share of the bytes, as in `eth0 62%, wwan0 38%`; empty without `--path`.
+    pub fn shares(&self) -> String {
+        let all = self.carried();
+        let sum = all.iter().map(|path| path.1).sum::<u64>().max(1) as f64;
+        let share =
+            |(path, bytes): &(String, u64)| format!("{path} {:.0}%", *bytes as f64 * 100.0 / sum);
+        all.iter().map(share).collect::<Vec<_>>().join(", ")
     }
 
     fn silence(&self) -> Option<ServerSilence> {

@@ -220,8 +220,13 @@ impl TransferProgress {
     }
 
     /// Draws the line; to be called a few times a second. `unacknowledged` counts the bytes written that may not have
-    /// arrived.
-    pub fn tick(&self, silence: Option<ServerSilence>, unacknowledged: impl FnOnce() -> u64) {
+    /// arrived; `shares` are those of the paths.
+    pub fn tick(
+        &self,
+        silence: Option<ServerSilence>,
+        unacknowledged: impl FnOnce() -> u64,
+        shares: &str,
+    ) {
         let silence = silence.filter(|silence| silence.so_far >= LONG);
         self.report_silence(silence);
         let moved = self.counts().moved;
@@ -231,7 +236,12 @@ impl TransferProgress {
         counts.meter.add(Instant::now(), arrived);
         let line = match silence {
             Some(silence) => named(&self.what, &silent(silence), columns),
-            None => counts.line(&self.what, columns),
+            None if shares.is_empty() => counts.line(&self.what, columns),
+            // Without a place for them, the line shows no shares.
+            None => match columns.saturating_sub(shares.len() + 2) {
+                room if room < 2 * BAR => counts.line(&self.what, columns),
+                room => format!("{}, {shares}", counts.line(&self.what, room)),
+            },
         };
         drop(counts);
         self.bar.set_message(line);

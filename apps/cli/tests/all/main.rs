@@ -13,6 +13,8 @@ mod media;
 mod media_ffmpeg;
 #[cfg(target_os = "linux")]
 mod media_multicast;
+#[cfg(target_os = "linux")]
+mod multipath;
 mod probe;
 mod process;
 mod proxy_clients;

@@ -1,0 +1,78 @@
+//! The flag that chooses the local ends of a connection, for every command that opens connections with several paths.
+
+use crate::failure::Failure;
+use crate::terminal::note;
+use clap::Args;
+use narrows_base::SpecError;
+use narrows_net::LocalPath;
+use narrows_transport::connection::MAX_PATHS;
+use std::str::FromStr;
+
+/// Local ends of a connection.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PathArgs {
+    /// Use this interface or local address, as eth0 or 192.0.2.1, or `all` interfaces with a default route; give it
+    /// several times to use all of them at once (rrtp)
+    #[arg(long = "path", value_name = "IFACE|ADDRESS|all")]
+    pub paths: Vec<PathArg>,
+}
+
+/// A value of `--path`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PathArg {
+    /// Every interface with a default route ([`LocalPath::all`]).
+    All,
+    /// This interface or address.
+    Of(LocalPath),
+}
+
+impl FromStr for PathArg {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<PathArg, SpecError> {
+        Ok(if text == "all" { PathArg::All } else { PathArg::Of(LocalPath::read(text)?) })
+    }
+}
+
+impl PathArgs {
+    /// The paths that can be bound now; prints a line about each other one.
+    ///
+    /// # Errors
+    /// No path can be bound, or there are too many or equal ones.
+    pub fn usable(&self) -> Result<Vec<LocalPath>, Failure> {
+        let mut named = Vec::new();
+        for path in &self.paths {
+            match path {
+                PathArg::Of(path) => named.push(path.clone()),
+                PathArg::All if self.paths.len() > 1 => {
+                    return Err(Failure::Input("--path all: no other --path is needed".into()));
+                }
+                PathArg::All => named.extend(LocalPath::all()),
+            }
+        }
+        if named.is_empty() && !self.paths.is_empty() {
+            let line = "--path all: no interface is up with an address; name them";
+            return Err(Failure::Outside(line.into()));
+        }
+        if named.len() > MAX_PATHS.into() {
+            return Err(Failure::Input(format!("--path: at most {MAX_PATHS} paths")));
+        }
+        let mut usable: Vec<LocalPath> = Vec::new();
+        let mut failed = None;
+        for path in named {
+            if usable.contains(&path) {
+                return Err(Failure::Input(format!("--path {path}: given twice")));
+            }
+            match path.bind(false).or_else(|_| path.bind(true)) {
+                Ok(_) => usable.push(path),
+                Err(e) => {
+                    note(&format!("narrows: --path {path} is left out: {e}"));
+                    failed = Some(format!("--path {path}: {e}"));
+                }
+            }
+        }
+        match failed {
+            Some(line) if usable.is_empty() => Err(Failure::Outside(line)),
+            _ => Ok(usable),
+        }
+    }
+}
