@@ -4,6 +4,7 @@
 //! default (rrtp on each path, scheduler `earliest`) stand the better path alone and rrtp+cubic with `minrtt`, as
 //! MPTCP does.
 
+use crate::bench_paths_sockets::{SocketBench, SocketRow};
 use narrows_base::{RandomKey, Spec, SpecError, Time};
 use narrows_link::LinkChange;
 use narrows_link::loss::LossSpec;
@@ -67,6 +68,17 @@ impl PathText {
             text += &format!(",loss={:.2}%", self.loss * 100.0);
         }
         text
+    }
+    /// The link's keys in a scenario file.
+    fn keys(&self) -> String {
+        let mut keys = format!("rate = \"{}Mbit/s\"\ndelay = \"{}ms\"\n", self.mbps, self.delay_ms);
+        if self.jitter_ms > 0 {
+            keys += &format!("jitter = \"normal({}ms,order=kept)\"\n", self.jitter_ms);
+        }
+        if self.loss > 0.0 {
+            keys += &format!("loss = \"{:.2}%\"\n", self.loss * 100.0);
+        }
+        keys
     }
     /// Rate times (1 - loss), in Mbit/s.
     fn capacity(&self) -> f64 {
@@ -366,7 +378,7 @@ impl Bench {
     }
 }
 
-/// `cargo xtask bench paths [--seeds N] [--protocol P] [ROW…]`.
+/// `cargo xtask bench paths [--seeds N] [--protocol P] [sockets] [ROW…]`.
 pub fn run_bench(args: &[String]) -> Result<(), String> {
     let mut bench = Bench { ours: "rrtp".into(), seeds: 5, rows: Vec::new() };
     let mut args = args.iter();
@@ -382,6 +394,16 @@ pub fn run_bench(args: &[String]) -> Result<(), String> {
             "--protocol" => bench.ours = value()?.clone(),
             row => bench.rows.push(row.to_string()),
         }
+    }
+    if bench.rows.first().is_some_and(|row| row == "sockets") {
+        bench.rows.remove(0);
+        let sockets = SocketBench::new()?;
+        for Profile { name, paths } in PROFILES.iter().filter(|profile| bench.wants(profile.name)) {
+            let capacity = paths.iter().map(PathText::capacity).sum();
+            let lines = [paths[0].keys(), paths[1].keys()];
+            sockets.row(&SocketRow { name, lines, capacity })?;
+        }
+        return Ok(());
     }
     println!("{HEAD}");
     for profile in &PROFILES {
