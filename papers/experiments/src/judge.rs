@@ -96,9 +96,8 @@ pub fn one(claim: &Claim, measured: MeasuredValue) -> Result<CheckedClaim, Strin
     let reason = || claim.impossible.clone().or(claim.why.clone());
     let (verdict, why) = match (place(claim.range(), measured.value), &claim.impossible, &claim.why)
     {
-        (IntervalPosition::Inside | IntervalPosition::Across, None, None) if claim.given => {
-            (Verdict::Given, None)
-        }
+        (IntervalPosition::Inside, None, None) if claim.given => (Verdict::Given, None),
+        (IntervalPosition::Across, ..) => (Verdict::Undecided, reason()),
         _ if claim.given => {
             return Err(format!("is set up to hold ('given'), but we get {ours}"));
         }
@@ -109,7 +108,6 @@ pub fn one(claim: &Claim, measured: MeasuredValue) -> Result<CheckedClaim, Strin
         (IntervalPosition::Inside, None, Some(_)) => {
             return Err(format!("has a reason for a difference, but the result is {ours}"));
         }
-        (IntervalPosition::Across, ..) => (Verdict::Undecided, reason()),
         (IntervalPosition::Outside, Some(_), _) => (Verdict::Impossible, reason()),
         (IntervalPosition::Outside, None, Some(_)) => (Verdict::Differs, reason()),
         (IntervalPosition::Outside, None, None) => {
