@@ -37,6 +37,9 @@ pub fn check(results: &[(&str, &[CheckedClaim])]) -> Result<(), String> {
             {
                 return say("names a cause that no row shows: give shown = \"#…\", or no cause");
             }
+            if let Some(stale) = row.why.as_deref().and_then(|why| stale_number(why, id, results)) {
+                return say(&stale);
+            }
             if let Some(other) = &row.shown {
                 match find(other, results).map(|x| x.verdict) {
                     Some(Verdict::Reproduced | Verdict::Given) => {}
@@ -49,6 +52,31 @@ pub fn check(results: &[(&str, &[CheckedClaim])]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The first number of a reason that is not the result of the row behind it: of "it is 0.87 (claim 18)" or "98% (s3-t4.2,
+/// claim 52)" the last number of the clause is that row's, rounded as written.
+fn stale_number(why: &str, here: &str, results: &[(&str, &[CheckedClaim])]) -> Option<String> {
+    why.match_indices('(').find_map(|(at, _)| {
+        let named = why[at + 1..].split_once(')')?.0;
+        let (folder, number) = named.rsplit_once("claim ")?;
+        let folder = folder.strip_suffix(", ").unwrap_or(here);
+        let row = find(&format!("{folder}#{number}"), results)?;
+        let ends = [", ", "; ", ": ", ". ", "(", ")"];
+        let clause = ends.iter().fold(&why[..at], |x, end| x.rsplit(end).next().unwrap_or(x));
+        let written = clause
+            .split_whitespace()
+            .rev()
+            .find(|w| w.starts_with(|c: char| c.is_ascii_digit()))?;
+        let digits = written.trim_end_matches('%').replace(',', "");
+        let value: f64 = digits.parse().ok()?;
+        let percent = if written.ends_with('%') { 100.0 } else { 1.0 };
+        let measured: f64 = row.ours.split_whitespace().next()?.parse().ok()?;
+        let decimals = digits.split_once('.').map_or(0, |(_, d)| d.len());
+        let unit = 0.1_f64.powi(i32::try_from(decimals).ok()?);
+        let is_stale = (measured * percent - value).abs() > 0.501 * unit;
+        is_stale.then(|| format!("its reason has {written}, but {folder}#{number} is {}", row.ours))
+    })
 }
 
 /// Checks that a row which shows a cause is judged as strictly as the row that differs: in no wider range, and of every
@@ -156,6 +184,29 @@ mod tests {
         checked(row("differs", "")).unwrap();
         let own = row("differs", r#","cause":"tcp""#);
         checked(CheckedClaim { stated: "not stated".into(), ..own }).unwrap();
+    }
+
+    #[test]
+    fn number_in_a_reason_that_is_not_the_named_rows_is_refused() {
+        let results = [row("reproduced", "")];
+        let result = [CheckedClaim { ours: "0.8722 ± 0.06 times".into(), ..results[0].clone() }];
+        let stale = |why: &str| stale_number(why, "a", &[("a", &result)]);
+        for fresh in [
+            "with 25 packets, it is 0.87 (claim 1)",
+            "all have 87% of it (a, claim 1); 3 others",
+            "with 25 packets, all do (claim 1)",
+            "it is 0.3 (claims 1 and 2)",
+            "it is 0.3 (claim 2)",
+        ] {
+            assert_eq!(stale(fresh), None, "{fresh}");
+        }
+        for wrong in [
+            "it is 0.88 (claim 1)",
+            "for 0.2 s it is 86% (a, claim 1)",
+            "0.9 of it, 0.8 here (claim 1)",
+        ] {
+            assert!(stale(wrong).is_some(), "{wrong}");
+        }
     }
 
     /// What holds by the mean of the runs is no cause why not every run has it.
