@@ -21,7 +21,7 @@ pub(super) const MODELS: &[Model] = &[
     },
     Model {
         name: "stpd_throughput",
-        summary: "share of the link that is used if a share of the packets is lost, evenly spaced",
+        summary: "share of the link that is used if one packet of 1 / loss is lost, as the mean over its places",
         source: "S0 equation 4.19",
         arguments: &["m", "kp", "kd", "rest", "loss"],
         of: |a| s0(a).throughput(start(a), (1.0 / a["loss"]).round() as usize),

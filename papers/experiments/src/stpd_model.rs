@@ -80,10 +80,18 @@ impl Loop {
         arrivals
     }
 
-    /// The share of the link that is used if one of `k` packets is lost, in the middle of them (equation 4.19).
+    /// The share of the link that is used if one of `k` packets is lost (equation 4.19), as the mean over its places:
+    /// the equation does not give the place.
     pub fn throughput(&self, start: LoopStart, k: usize) -> f64 {
-        let arrivals = self.arrivals(start, Some(k / 2), k);
-        arrivals.iter().map(|a| a.min(1.0)).sum::<f64>() / k.max(1) as f64
+        let without = self.arrivals(start, None, k);
+        let with = self.arrivals(LoopStart::Equilibrium, Some(0), k);
+        // The loop is linear: a loss at time p adds its response from there on.
+        let used = |place: usize| {
+            let before = without[..place].iter().map(|a| a.min(1.0));
+            let after = without[place..].iter().zip(&with).map(|(a, w)| (a + w - 1.0).min(1.0));
+            before.chain(after).sum::<f64>()
+        };
+        (0..k).map(used).sum::<f64>() / (k * k).max(1) as f64
     }
 
     /// The characteristic polynomial.
