@@ -93,6 +93,8 @@ pub struct App {
     seed: u64,
     /// Bytes of each request and of its response.
     pub wanted: Vec<(u64, u64)>,
+    /// Further paths that the client opens.
+    pub further: u8,
     pub attempts: Vec<Attempt>,
     /// The server's open connections.
     pub served: BTreeMap<Handle, Served>,
@@ -111,6 +113,7 @@ impl App {
         App {
             seed,
             wanted,
+            further: 0,
             attempts: Vec::new(),
             served: BTreeMap::new(),
             ends: Vec::new(),
@@ -202,6 +205,9 @@ impl App {
                     work.write(self.seed, false, id, *down, c);
                 }
                 assert_eq!(attempt.work.len(), self.wanted.len(), "as many as are permitted");
+                for path in 1..=self.further {
+                    assert!(port.open_path(now, handle, path), "an agreed path");
+                }
             }
             ConnectionEvent::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
                 let at = attempt.work.keys().position(|k| *k == id).expect("a stream of ours");

@@ -132,9 +132,11 @@ fn summarize(endings: &[Ending]) {
     let again = endings.iter().filter(|e| e.is_whole && e.attempts > 1).count();
     let most = endings.iter().map(|e| e.held).max().unwrap_or(0);
     let longest = endings.iter().map(|e| e.seconds).fold(0.0, f64::max);
+    // More than the challenges of a path without data.
+    let bonded = endings.iter().filter(|e| e.sent_further > 20).count();
     let updates: u64 = endings.iter().map(|e| e.updates).sum();
     println!(
-        "{} schedules, {updates} key updates: {whole} whole ({again} of them after another attempt), {cut} with a reason; \
+        "{} schedules, {bonded} over several paths, {updates} key updates: {whole} whole ({again} of them after another attempt), {cut} with a reason; \
          longest {longest:.0} s, at most {most} bytes held by an endpoint",
         endings.len()
     );
@@ -143,6 +145,7 @@ fn summarize(endings: &[Ending]) {
     }
     if endings.len() >= 500 {
         assert!(whole * 10 > endings.len() * 7 && again > 0 && cut > 0);
+        assert!(bonded * 4 > endings.len(), "{bonded} over several paths");
         for reason in [
             ("client", "reset"),
             ("client", "timed out"),

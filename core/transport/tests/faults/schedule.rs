@@ -1,7 +1,7 @@
 //! A schedule of faults from one seed.
 
 use super::app::App;
-use super::world::{EndIndex, Link, World, config, entropy};
+use super::world::{EndIndex, FurtherPath, Link, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
@@ -10,7 +10,7 @@ use narrows_transport::endpoint::{Clients, ConnectRequest, Endpoint, ServerKey};
 use narrows_transport::streams::FlowControlLimits;
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 
-/// A fault.
+/// A fault. Outages, changes of address and the MTU are those of one path.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// No packet passes, in one direction or both.
@@ -29,12 +29,22 @@ pub enum Fault {
     Mtu(usize),
 }
 
+/// When a fault begins, in s, and the path that it is on.
+#[derive(Debug)]
+struct TimedFault {
+    at: f64,
+    path: usize,
+    fault: Fault,
+}
+
 /// All settings that follow from one seed.
 #[derive(Debug)]
 pub struct Schedule {
     seed: u64,
     protocols: [&'static str; 2],
     link: Link,
+    /// Links of further paths.
+    further: Vec<Link>,
     idle: Duration,
     keep_alive: Duration,
     patience: Duration,
@@ -46,7 +56,7 @@ pub struct Schedule {
     /// Whether both ends update their keys as often as permitted.
     updates: bool,
     /// In order of time, in s.
-    faults: Vec<(f64, Fault)>,
+    faults: Vec<TimedFault>,
 }
 
 /// Result of a schedule.
@@ -57,6 +67,8 @@ pub struct Ending {
     pub reasons: Vec<(&'static str, Closed)>,
     pub seconds: f64,
     pub held: usize,
+    /// Packets of further paths.
+    pub sent_further: u64,
     /// Key updates of both ends.
     pub updates: u64,
 }
@@ -167,18 +179,23 @@ impl Schedule {
         if is_long {
             wanted[0].1 = 20_000_000;
         }
+        // Half of the schedules have two or three paths.
+        let mut paths = RandomKey::from_seed(seed).named("paths").stream();
+        let further = if paths.chance(0.5) { 1 + paths.bits() % 2 } else { 0 };
         let mut faults: Vec<_> = (0..random.bits() % 6)
             .map(|_| {
                 // Equally often in the handshake and later.
                 let most = if random.chance(0.5) { 0.6 } else { 15.0 };
-                (random.unit() * most, fault(&mut random))
+                let path = (paths.bits() % (1 + further)) as usize;
+                TimedFault { at: random.unit() * most, path, fault: fault(&mut random) }
             })
             .collect();
-        faults.sort_by(|a, b| a.0.total_cmp(&b.0));
+        faults.sort_by(|a, b| a.at.total_cmp(&b.at));
         Schedule {
             seed,
             protocols,
             link,
+            further: (0..further).map(|_| self::link(&mut paths)).collect(),
             idle: Duration::from_secs(5 + random.bits() % 40),
             keep_alive: Duration::from_secs(if random.chance(0.5) { 0 } else { 4 }),
             patience: Duration::from_secs(5 + random.bits() % 20),
@@ -209,7 +226,7 @@ impl Schedule {
             messages_held: 16,
             probes_rate: true,
             custom: Default::default(),
-            paths: 1,
+            paths: 1 + self.further.len() as u8,
             applications: ApplicationProtocols::new(["faults"]).unwrap(),
         }
     }
@@ -234,7 +251,12 @@ impl Schedule {
         let servers = config(2, Clients::Any, self.connection(EndIndex::SERVER));
         let mut world = World::new(self.seed, self.link, clients, servers);
         world.segments = self.segments;
+        for (place, link) in self.further.iter().enumerate() {
+            let at = ([203, 0, 113, 1 + 64 * place as u8], 6000).into();
+            world.further.push(FurtherPath { at, link: *link, outage: [Time::ZERO; 2] });
+        }
         let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
+        app.further = self.further.len() as u8;
         let mut lives = 1;
         let mut is_back_at = None;
         let mut calm_attempts = 0;
@@ -243,7 +265,7 @@ impl Schedule {
         let wish = self.wish(&world);
         app.connect(&mut world, wish);
         loop {
-            let fault_at = faults.peek().map_or(Time::NEVER, |f| Time::from_secs_f64(f.0));
+            let fault_at = faults.peek().map_or(Time::NEVER, |f| Time::from_secs_f64(f.at));
             let back_at = is_back_at.unwrap_or(Time::NEVER);
             let end = calm + Duration::from_secs_f64(BOUND);
             let until = fault_at.min(back_at).min(end);
@@ -269,8 +291,8 @@ impl Schedule {
                 lives += 1;
                 world.end(EndIndex::SERVER).port = Some(self.server(lives));
                 is_back_at = None;
-            } else if let Some((_, fault)) = faults.next() {
-                calm = calm.max(self.apply(*fault, &mut world, &mut app, &mut is_back_at));
+            } else if let Some(next) = faults.next() {
+                calm = calm.max(self.apply(next, &mut world, &mut app, &mut is_back_at));
             }
         }
         self.end(&mut world, &mut app)
@@ -279,26 +301,34 @@ impl Schedule {
     /// Applies a fault. Returns when it ends.
     fn apply(
         &self,
-        fault: Fault,
+        fault: &TimedFault,
         world: &mut World,
         app: &mut App,
         back: &mut Option<Time>,
     ) -> Time {
         let now = world.now;
         let after = |seconds| now + Duration::from_secs_f64(seconds);
-        match fault {
+        let further = fault.path.checked_sub(1);
+        match fault.fault {
             Fault::Outage { to_server, to_client, seconds } => {
                 for (way, is_out) in [to_server, to_client].into_iter().enumerate() {
                     if is_out {
-                        world.outage[way] = world.outage[way].max(after(seconds));
+                        let outage = match further {
+                            Some(place) => &mut world.further[place].outage,
+                            None => &mut world.outage,
+                        };
+                        outage[way] = outage[way].max(after(seconds));
                     }
                 }
                 after(seconds)
             }
             Fault::Move { all } => {
-                let at = world.end(EndIndex::CLIENT).at;
+                let at = match further {
+                    Some(place) => &mut world.further[place].at,
+                    None => &mut world.end(EndIndex::CLIENT).at,
+                };
                 let port = at.port() + 1;
-                world.end(EndIndex::CLIENT).at = match (all, at.ip()) {
+                *at = match (all, at.ip()) {
                     (true, std::net::IpAddr::V4(ip)) => {
                         (std::net::Ipv4Addr::from_bits(ip.to_bits() + 1), port).into()
                     }
@@ -326,7 +356,10 @@ impl Schedule {
                 now
             }
             Fault::Mtu(mtu) => {
-                world.link.mtu = mtu;
+                match further {
+                    Some(place) => world.further[place].link.mtu = mtu,
+                    None => world.link.mtu = mtu,
+                }
                 now
             }
         }
@@ -391,6 +424,7 @@ impl Schedule {
             reasons,
             seconds,
             held: world.held,
+            sent_further: world.sent_further,
             updates,
         }
     }

@@ -120,6 +120,15 @@ impl EndIndex {
     pub const SERVER: EndIndex = EndIndex(1);
 }
 
+/// A further path of the first client: the address of its socket, its link, and its outages.
+#[derive(Clone, Copy, Debug)]
+pub struct FurtherPath {
+    pub at: SocketAddr,
+    pub link: Link,
+    /// As [`World::outage`].
+    pub outage: [Time; 2],
+}
+
 pub struct World {
     pub now: Time,
     /// The first client, the server, further clients.
@@ -127,6 +136,8 @@ pub struct World {
     /// Hostile clients.
     pub hostile: Vec<Hostile>,
     pub link: Link,
+    /// Paths from 1 on of the first client.
+    pub further: Vec<FurtherPath>,
     /// No packet passes before these times: towards the server, and from it.
     pub outage: [Time; 2],
     /// Datagrams per call.
@@ -135,6 +146,8 @@ pub struct World {
     /// Highest memory of an endpoint so far, in bytes.
     pub held: usize,
     pub sent: u64,
+    /// Those of further paths.
+    pub sent_further: u64,
     flying: BTreeMap<(Time, u64), Flying>,
     /// When each client's link is free: towards the server, and from it.
     free: BTreeMap<usize, [Time; 2]>,
@@ -142,6 +155,8 @@ pub struct World {
     random: RandomStream,
 }
 
+/// Number of the first further path's link.
+const FURTHER: usize = 1 << 20;
 /// Limit on the datagrams in a socket.
 const SOCKET: usize = 64;
 /// Limit on the events at one time, to detect an endless loop.
@@ -163,11 +178,13 @@ impl World {
             ends,
             hostile: Vec::new(),
             link,
+            further: Vec::new(),
             outage: [Time::ZERO; 2],
             segments: 1,
             events: Vec::new(),
             held: 0,
             sent: 0,
+            sent_further: 0,
             flying: BTreeMap::new(),
             free: BTreeMap::new(),
             order: 0,
@@ -207,7 +224,11 @@ impl World {
             };
             assert!(t.size > 0 && t.segment > 0 && t.segment <= t.size);
             for datagram in buffer[..t.size].chunks(t.segment) {
-                let from = self.ends[end.0].at;
+                let further = usize::from(t.socket).checked_sub(1);
+                let from = match further.filter(|_| end == EndIndex::CLIENT) {
+                    Some(place) => self.further[place].at,
+                    None => self.ends[end.0].at,
+                };
                 self.launch(from, t.to, t.ecn, datagram.to_vec());
             }
         }
@@ -216,20 +237,32 @@ impl World {
 
     /// The client's link. Packets to an unused address use the first client's.
     fn lane(&self, client: SocketAddr) -> usize {
+        if let Some(place) = self.further(client) {
+            return FURTHER + place;
+        }
         let hostile = self.hostile.iter().position(|h| h.at == client);
         let end = self.ends.iter().position(|e| e.at == client);
         hostile.map(|n| n + self.ends.len()).or(end).unwrap_or(0)
     }
 
+    /// The further path with this address.
+    fn further(&self, at: SocketAddr) -> Option<usize> {
+        self.further.iter().position(|path| path.at == at)
+    }
+
     /// Puts a datagram into the network, unless it is lost. Each client has its own link.
     fn launch(&mut self, from: SocketAddr, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
         self.sent += 1;
-        let link = self.link;
         let way = usize::from(from == self.ends[EndIndex::SERVER.0].at);
         if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == to) {
             hostile.traffic.sent_to += bytes.len() as u64;
         }
-        let lane = self.lane(if way == 0 { from } else { to });
+        let client = if way == 0 { from } else { to };
+        let lane = self.lane(client);
+        let further = self.further(client).map(|place| self.further[place]);
+        self.sent_further += u64::from(further.is_some());
+        let link = further.map_or(self.link, |path| path.link);
+        let outage = further.map_or(self.outage, |path| path.outage);
         let free = &mut self.free.entry(lane).or_insert([Time::ZERO; 2])[way];
         let waits = free.since(self.now).as_secs_f64() * link.rate.as_bps() as f64 / 8.0;
         let size = bytes.len() as u64 + 28;
@@ -239,7 +272,7 @@ impl World {
         let takes = Duration::from_secs_f64(size as f64 * 8.0 / link.rate.as_bps() as f64);
         *free = (*free).max(self.now) + takes;
         let mut at = *free + link.delay;
-        if self.random.chance(link.loss) || self.now < self.outage[way] {
+        if self.random.chance(link.loss) || self.now < outage[way] {
             return;
         }
         let place = self.random.bits() as usize % bytes.len();
@@ -272,6 +305,8 @@ impl World {
             hostile.traffic.came_from += bytes.len() as u64;
         }
         // The client's old address is unused.
+        let first = self.ends[EndIndex::CLIENT.0].at;
+        let to = if self.further(to).is_some() { first } else { to };
         let Some(end) = self.ends.iter_mut().find(|e| e.at == to) else { return };
         if !end.is_awake(now) {
             if end.port.is_some() && end.socket.len() < SOCKET {
