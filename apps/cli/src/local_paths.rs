@@ -34,6 +34,17 @@ impl FromStr for PathArg {
 }
 
 impl PathArgs {
+    /// Checks that a side that waits for its peer has no paths of its own.
+    ///
+    /// # Errors
+    /// There is a `--path`, but no URL.
+    pub fn check_connects<T>(&self, url: Option<&T>) -> Result<(), Failure> {
+        if self.paths.is_empty() || url.is_some() {
+            return Ok(());
+        }
+        Err(Failure::Input("--path is for the side that connects: give the peer's URL".into()))
+    }
+
     /// The paths that can be bound now; prints a line about each other one.
     ///
     /// # Errors

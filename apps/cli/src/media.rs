@@ -214,6 +214,7 @@ fn silent() -> Error {
 }
 
 fn receive(a: &Receive) -> Result<(), Failure> {
+    a.paths.check_connects(a.url.as_ref())?;
     let mut to = a.to.clone();
     if to.is_empty() {
         to.push((Ipv4Addr::LOCALHOST, 5004).into());
@@ -326,6 +327,7 @@ fn over_sockets(text: &str) -> String {
 }
 
 fn send(a: &Send) -> Result<(), Failure> {
+    a.paths.check_connects(a.url.as_ref())?;
     let layers = &a.layer;
     if layers.len() > MAX_LAYERS {
         return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));

@@ -27,6 +27,8 @@ fn impossible_paths_give_one_line_and_exit_2() {
         (&["put", "--path", "192.0.2", "/etc/hosts", url], "unknown interface '192.0.2'"),
         (&["tunnel", "connect", "--path", "l0", "--socks", "0", "rrtp://127.0.0.1:9"], "'lo'"),
         (&["media", "send", "--path", "l0", "rrtp://127.0.0.1:9"], "'lo'"),
+        (&["media", "receive", "--path", "lo"], "give the peer's URL"),
+        (&["media", "send", "--path", "lo", "--listen", "127.0.0.1:0"], "give the peer's URL"),
         (&["media", "receive", "--path", "l0", "rrtp://127.0.0.1:9"], "'lo'"),
     ] {
         let out = narrows(args, home.path());
