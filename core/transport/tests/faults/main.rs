@@ -145,7 +145,7 @@ fn summarize(endings: &[Ending]) {
     }
     if endings.len() >= 500 {
         assert!(whole * 10 > endings.len() * 7 && again > 0 && cut > 0);
-        assert!(bonded * 4 > endings.len(), "{bonded} over several paths");
+        assert!(bonded * 10 > endings.len(), "{bonded} over several paths");
         for reason in [
             ("client", "reset"),
             ("client", "timed out"),
