@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn number_in_a_reason_that_is_not_the_named_rows_is_refused() {
+    fn reason_with_a_stale_number_is_refused() {
         let results = [row("reproduced", "")];
         let result = [CheckedClaim { ours: "0.8722 ± 0.06 times".into(), ..results[0].clone() }];
         let stale = |why: &str| stale_number(why, "a", &[("a", &result)]);
