@@ -11,7 +11,7 @@ use crate::server::{ServerOptions, TunnelServer};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options};
+use narrows_net::{ConnectOptions, Connection, Endpoint, Error, LocalPath, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::LearnedPaths;
@@ -49,13 +49,15 @@ pub(crate) struct Near {
     pub silence: Duration,
     pub receiving: PathHints,
     pub learned: Option<(Arc<LearnedPaths>, String)>,
+    pub paths: Vec<LocalPath>,
 }
 
 impl Near {
     pub(crate) fn at(at: SocketAddr) -> Near {
         let patience = Duration::from_secs(10);
         let silence = Duration::from_secs(12);
-        Near { at, patience, silence, receiving: PathHints::default(), learned: None }
+        let receiving = PathHints::default();
+        Near { at, patience, silence, receiving, learned: None, paths: Vec::new() }
     }
 }
 
@@ -164,7 +166,7 @@ impl Far {
                 config: config(),
                 patience: near.patience,
                 tap: None,
-                paths: Vec::new(),
+                paths: near.paths,
             },
             receiving: near.receiving,
             silence: near.silence,

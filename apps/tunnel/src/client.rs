@@ -298,10 +298,14 @@ impl Tunnel {
     }
 
     /// Connects over UDP or, if the server does not answer, over TCP. The attempt over TCP begins after [`HEAD_START`],
-    /// or once that over UDP fails; the one that completes first wins.
+    /// or once that over UDP fails; the one that completes first wins. With paths that the user named there is none: it
+    /// would leave over another.
     async fn connect_somehow(&self) -> Result<FarConnection, Error> {
         let addresses = self.dial.addresses().await?;
         let config = for_tunnel(self.dial.peer.config.clone(), self.incoming)?;
+        if !self.dial.peer.paths.is_empty() {
+            return self.connect_over_udp(&addresses, config).await;
+        }
         let is_unanswered = |e: &Error| e.kind == ErrorKind::Unreachable;
         let unanswered = Notify::new();
         let over_udp = pin!(async {

@@ -458,6 +458,22 @@ async fn silent_udp_does_not_delay_tcp_by_its_timeout() {
     assert!(tunnel.link().await.unwrap().is_over_tcp());
 }
 
+/// TCP would leave by another route than the one that was chosen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chosen_path_does_not_fall_back_to_tcp() {
+    let far = far(&["127.0.0.1:*"]);
+    let (listener, _silent, at) = listening_over_both().await;
+    tokio::spawn(crate::test_path::carry_tcp(listener, far.at));
+    let patience = narrows_base::Duration::from_millis(300);
+    let paths = vec![narrows_net::LocalPath::read("127.0.0.1").unwrap()];
+    let (_tunnel, near_log) = far.near_as(Near { patience, paths, ..Near::at(at) });
+    while near_log.lock().unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let first = near_log.lock().unwrap()[0].clone();
+    assert!(first.ends_with("trying again until it answers"), "{first}");
+}
+
 /// A port before a server that answers only TCP: streams and datagrams pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_udp_does_not_pass_tcp_carries_the_same() {
