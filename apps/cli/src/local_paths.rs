@@ -45,45 +45,36 @@ impl PathArgs {
         Err(Failure::Input("--path is for the side that connects: give the peer's URL".into()))
     }
 
-    /// The paths that can be bound now; prints a line about each other one.
+    /// The paths, without those beyond the limit of `all`; a line is printed about these.
     ///
     /// # Errors
-    /// No path can be bound, or there are too many or equal ones.
-    pub fn usable(&self) -> Result<Vec<LocalPath>, Failure> {
-        let mut named = Vec::new();
+    /// There is none, or there are too many or equal ones.
+    pub fn named(&self) -> Result<Vec<LocalPath>, Failure> {
+        let input = |line: String| Err(Failure::Input(line));
+        if let [PathArg::All] = self.paths[..] {
+            let mut all = LocalPath::all();
+            if all.is_empty() {
+                let line = "--path all: no interface is up with an address; name one";
+                return Err(Failure::Outside(line.into()));
+            }
+            for path in all.drain(all.len().min(MAX_PATHS.into())..) {
+                note(&format!("narrows: --path {path} is left out: at most {MAX_PATHS} paths"));
+            }
+            return Ok(all);
+        }
+        if self.paths.len() > MAX_PATHS.into() {
+            return input(format!("--path: at most {MAX_PATHS} paths"));
+        }
+        let mut named: Vec<LocalPath> = Vec::new();
         for path in &self.paths {
             match path {
+                PathArg::All => return input("--path all: no other --path is needed".into()),
+                PathArg::Of(path) if named.contains(path) => {
+                    return input(format!("--path {path}: given twice"));
+                }
                 PathArg::Of(path) => named.push(path.clone()),
-                PathArg::All if self.paths.len() > 1 => {
-                    return Err(Failure::Input("--path all: no other --path is needed".into()));
-                }
-                PathArg::All => named.extend(LocalPath::all()),
             }
         }
-        if named.is_empty() && !self.paths.is_empty() {
-            let line = "--path all: no interface is up with an address; name them";
-            return Err(Failure::Outside(line.into()));
-        }
-        if named.len() > MAX_PATHS.into() {
-            return Err(Failure::Input(format!("--path: at most {MAX_PATHS} paths")));
-        }
-        let mut usable: Vec<LocalPath> = Vec::new();
-        let mut failed = None;
-        for path in named {
-            if usable.contains(&path) {
-                return Err(Failure::Input(format!("--path {path}: given twice")));
-            }
-            match path.bind(false).or_else(|_| path.bind(true)) {
-                Ok(_) => usable.push(path),
-                Err(e) => {
-                    note(&format!("narrows: --path {path} is left out: {e}"));
-                    failed = Some(format!("--path {path}: {e}"));
-                }
-            }
-        }
-        match failed {
-            Some(line) if usable.is_empty() => Err(Failure::Outside(line)),
-            _ => Ok(usable),
-        }
+        Ok(named)
     }
 }

@@ -236,7 +236,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let config = TransportArgs { protocol: "rrtp".into(), hints }.connection()?;
     let identity = a.identity.as_deref();
     let end = match &a.url {
-        Some(url) => connected(url, RECEIVES, identity, config.clone(), a.paths.usable()?)?,
+        Some(url) => connected(url, RECEIVES, identity, config.clone(), a.paths.named()?)?,
         None => coming(a.listen.as_ref(), a.clients.as_ref(), RECEIVES, identity)?,
     };
     let log = Arc::new(Log::of_known(&a.log)?);
@@ -357,7 +357,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     let config = transport.connection()?;
     let identity = a.identity.as_deref();
     let end = match (&a.url, &a.listen) {
-        (Some(url), _) => connected(url, SENDS, identity, config.clone(), a.paths.usable()?)?,
+        (Some(url), _) => connected(url, SENDS, identity, config.clone(), a.paths.named()?)?,
         (None, Some(listen)) => coming(Some(listen), a.clients.as_ref(), SENDS, identity)?,
         (None, None) => {
             return Err(input(

@@ -463,7 +463,7 @@ fn connect(a: &TunnelConnectArgs) -> Result<(), Failure> {
             identity,
             config,
             patience: narrows_net::OPENING_TIMEOUT,
-            paths: a.paths.usable()?,
+            paths: a.paths.named()?,
             tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("client"))),
         },
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },

@@ -144,7 +144,7 @@ impl Dial {
         let mut paths = LocalPaths::new(&self.peer.paths);
         let mut silent = String::new();
         loop {
-            match self.connect_over(&paths, addresses, config.clone()).await {
+            match self.connect_over(&mut paths, addresses, config.clone()).await {
                 Ok(mut dialled) => {
                     dialled.others.insert_str(0, &silent);
                     return Ok(dialled);
@@ -159,7 +159,7 @@ impl Dial {
 
     async fn connect_over(
         &self,
-        paths: &LocalPaths,
+        paths: &mut LocalPaths,
         addresses: &[SocketAddr],
         config: ConnectionConfig,
     ) -> Result<DialledPeer, Error> {

@@ -11,18 +11,20 @@ use std::net::{SocketAddr, UdpSocket};
 /// Time for an answer over one path, if another one is left: the first START and its repetitions pass a lossy path.
 const ONE_PATH: Duration = Duration::from_secs(8);
 
-/// Interfaces and addresses in the order in which the handshake tries them.
+/// Interfaces and addresses of an attempt, in the order in which the handshake tries them.
 pub struct LocalPaths {
     order: Vec<LocalPath>,
     /// How many have not been first yet.
     untried: usize,
+    /// About paths without a route, each after a semicolon.
+    left_out: String,
 }
 
 impl LocalPaths {
     /// Paths of one connection, at most [`MAX_PATHS`]; without any, the system chooses.
     pub fn new(paths: &[LocalPath]) -> LocalPaths {
         let order: Vec<LocalPath> = paths.iter().take(MAX_PATHS.into()).cloned().collect();
-        LocalPaths { untried: order.len().saturating_sub(1), order }
+        LocalPaths { untried: order.len().saturating_sub(1), order, left_out: String::new() }
     }
 
     /// Time limit of an attempt that has so much time in all.
@@ -37,49 +39,45 @@ impl LocalPaths {
             return None;
         }
         self.untried -= 1;
-        let silent = self.order.remove(0);
-        let line = format!("no answer over {silent}: {} begins", self.order.first()?);
-        self.order.push(silent);
-        Some(line)
+        self.order.rotate_left(1);
+        let silent = self.order.last()?;
+        Some(format!("no answer over {silent}: {} begins", self.order.first()?))
     }
 
-    /// Binds the paths with a route to the servers. Of several addresses those remain that most paths reach, as IPv4 if
-    /// an interface has no IPv6.
+    /// Binds the paths with a route to the servers, and leaves the others out. Of several addresses those remain that
+    /// most paths reach, as IPv4 if an interface has no IPv6.
     ///
     /// # Errors
     /// No path has a route, or the system provides no socket.
-    pub fn bind(&self, servers: &[SocketAddr]) -> Result<BoundPaths, Error> {
-        let mut bound = BoundPaths {
-            servers: servers.to_vec(),
-            paths: Vec::new(),
-            sockets: Vec::new(),
-            left_out: String::new(),
+    pub fn bind(&mut self, servers: &[SocketAddr]) -> Result<BoundPaths, Error> {
+        let count = |server: &SocketAddr| {
+            self.order.iter().filter(|path| path.check_route(*server).is_ok()).count()
         };
-        if self.order.is_empty() {
-            return Ok(bound);
-        }
-        let count = |server: &SocketAddr| -> usize {
-            self.order.iter().filter(|path| path.reaches(*server)).count()
-        };
-        let most = servers.iter().map(count).max().unwrap_or_default();
-        bound.servers.retain(|server| count(server) == most);
-        let any_ipv6 = bound.servers.iter().any(SocketAddr::is_ipv6);
-        for path in &self.order {
-            if !bound.servers.iter().any(|server| path.reaches(*server)) {
-                bound.left_out += &format!("; no route over {path}");
-                continue;
-            }
-            let socket = path.bind(any_ipv6);
-            let failed = |e| Error::new(ErrorKind::Local, format!("--path {path}: {e}"));
-            bound.sockets.push(socket.map_err(failed)?);
-            bound.paths.push(path.clone());
-        }
-        if bound.paths.is_empty() {
+        let counts: Vec<usize> = servers.iter().map(count).collect();
+        let most = counts.iter().max().copied().unwrap_or_default();
+        let reached = servers.iter().zip(&counts).filter(|(_, count)| **count == most);
+        let servers: Vec<SocketAddr> = reached.map(|(server, _)| *server).collect();
+        let is_chosen = !self.order.is_empty();
+        self.order.retain(|path| {
+            let checked = servers.iter().map(|server| path.check_route(*server));
+            let failed = checked.reduce(Result::or).and_then(Result::err);
+            self.left_out.extend(failed.iter().map(|e| format!("; {path} is left out: {e}")));
+            failed.is_none()
+        });
+        self.untried = self.untried.min(self.order.len().saturating_sub(1));
+        if is_chosen && self.order.is_empty() {
             let first = servers.first().map_or(String::new(), SocketAddr::to_string);
-            let line = format!("{first} is not reached by --path{}", bound.left_out);
+            let line = format!("no --path leads to {first}{}", self.left_out);
             return Err(Error::new(ErrorKind::Unreachable, line));
         }
-        Ok(bound)
+        let any_ipv6 = servers.iter().any(SocketAddr::is_ipv6);
+        let socket = |path: &LocalPath| {
+            let failed = |e| Error::new(ErrorKind::Local, format!("--path {path}: {e}"));
+            path.bind(any_ipv6).map_err(failed)
+        };
+        let sockets = self.order.iter().map(socket).collect::<Result<_, _>>()?;
+        let left_out = self.left_out.clone();
+        Ok(BoundPaths { servers, paths: self.order.clone(), sockets, left_out })
     }
 }
 

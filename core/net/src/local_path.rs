@@ -72,9 +72,12 @@ impl LocalPath {
         paths
     }
 
-    /// Whether there is a route to a server's address from there. Sends no packet.
-    pub fn reaches(&self, server: SocketAddr) -> bool {
-        self.bind(server.is_ipv6()).is_ok_and(|socket| socket.connect(server).is_ok())
+    /// Checks that there is a route to a server's address from there. Sends no packet.
+    ///
+    /// # Errors
+    /// As [`bind`](LocalPath::bind), or there is no route.
+    pub fn check_route(&self, server: SocketAddr) -> io::Result<()> {
+        self.bind(server.is_ipv6())?.connect(server)
     }
 
     /// Binds a socket at a free port, for servers of either family if `any_ipv6`.
@@ -94,7 +97,7 @@ impl LocalPath {
             LocalPath::Address(address) => {
                 // Without this, packets take the default route, whatever their source address.
                 if let Some(name) = system::name_of(*address) {
-                    let _ = system::bind_to(&socket, &name);
+                    system::bind_to(&socket, &name)?;
                 }
             }
         }
@@ -252,8 +255,8 @@ mod tests {
         assert!(here.bind(false).unwrap().local_addr().unwrap().port() > 0);
         let elsewhere = LocalPath::read("192.0.2.77").unwrap();
         assert!(elsewhere.bind(false).is_err());
-        assert!(here.reaches("127.0.0.1:1".parse().unwrap()));
-        assert!(!here.reaches("[::1]:1".parse().unwrap()));
-        assert!(!elsewhere.reaches("127.0.0.1:1".parse().unwrap()));
+        assert!(here.check_route("127.0.0.1:1".parse().unwrap()).is_ok());
+        assert!(here.check_route("[::1]:1".parse().unwrap()).is_err());
+        assert!(elsewhere.check_route("127.0.0.1:1".parse().unwrap()).is_err());
     }
 }

@@ -178,7 +178,7 @@ fn over_rrtp(
     let said = options.hints.rate.is_some() || before.path.rate.is_none();
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
     let config = ConnectionConfig { probes_rate, hint_source, ..transport.connection()? };
-    let paths = options.paths.usable()?;
+    let paths = options.paths.named()?;
     let server = url.server();
     let expect = match url.key {
         Some(key) => Expect::Key(key),

@@ -45,10 +45,12 @@ fn unbindable_path_is_left_out_with_a_line() {
     let out = narrows(&["get", "--path", "192.0.2.77", "rrtp://127.0.0.1:9/f"], home.path());
     let line = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{line}");
-    assert!(line.contains("narrows: --path 192.0.2.77 is left out"), "{line}");
+    assert!(line.contains("no --path leads to 127.0.0.1:9; 192.0.2.77 is left out:"), "{line}");
+    assert!(!line.contains("begins"), "{line}");
+    // The other path is tried.
     let args = ["get", "--path", "192.0.2.77", "--path", "lo", "rrtp://127.0.0.1:9/f"];
     let line = text(&narrows(&args, home.path()).stderr);
-    assert!(line.contains("192.0.2.77 is left out") && line.contains("127.0.0.1:9"), "{line}");
+    assert!(line.contains("127.0.0.1:9") && !line.contains("no --path"), "{line}");
 }
 
 /// The file's bytes cross both links, in either direction.

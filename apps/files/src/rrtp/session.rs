@@ -308,7 +308,7 @@ fn open(
     let what = format!("{} is busy", all.join(" or "));
     let mut paths = LocalPaths::new(&how.paths);
     loop {
-        let e = match attempt(addresses, identity, how, &paths, patience, &what, request) {
+        let e = match attempt(addresses, identity, how, &mut paths, patience, &what, request) {
             Err(e) => e,
             opened => return opened,
         };
@@ -327,7 +327,7 @@ fn attempt(
     addresses: &[SocketAddr],
     identity: &Identity,
     how: &SessionOptions,
-    paths: &LocalPaths,
+    paths: &mut LocalPaths,
     patience: &mut Patience,
     busy: &str,
     request: Option<&[u8]>,
