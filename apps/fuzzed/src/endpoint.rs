@@ -51,6 +51,7 @@ fn connection() -> ConnectionConfig {
         keep_alive: Duration::ZERO,
         limits: FlowControlLimits { data: 1 << 16, stream: 1 << 14, both: 4, one_way: 4 },
         send_buffer: 1 << 14,
+        max_buffered: 1 << 15,
         turn_bytes: 0,
         max_message: 1000,
         messages_held: 4,

@@ -43,6 +43,7 @@ fn config(which: usize) -> ConnectionConfig {
         keep_alive: Duration::from_secs(5),
         limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
         send_buffer: 1 << 18,
+        max_buffered: 0,
         turn_bytes: 0,
         max_message: 1400,
         messages_held: 16,

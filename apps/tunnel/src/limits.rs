@@ -33,7 +33,7 @@ impl Default for ClientLimits {
         let streams = 1024;
         let flows = 256;
         let openings = 100;
-        ClientLimits { streams, flows, openings, rate: None, unsent: 6 << 20, asking }
+        ClientLimits { streams, flows, openings, rate: None, unsent: 32 << 20, asking }
     }
 }
 

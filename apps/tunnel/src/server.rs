@@ -198,7 +198,9 @@ fn for_clients(
     config: &ConnectionConfig,
     limits: &ClientLimits,
 ) -> Result<ConnectionConfig, Error> {
-    let config = ConnectionConfig { send_buffer: limits.unsent, ..config.clone() };
+    let send_buffer = config.send_buffer.min(limits.unsent);
+    let max_buffered = limits.unsent;
+    let config = ConnectionConfig { send_buffer, max_buffered, ..config.clone() };
     probe::answering(for_tunnel(config, limits.streams)?)
         .map_err(|e| Error::new(Cause::Local, e.to_string()))
 }

@@ -31,6 +31,9 @@ pub struct ConnectionConfig {
     pub limits: FlowControlLimits,
     /// Limit on bytes written and not yet acknowledged, over all streams.
     pub send_buffer: usize,
+    /// The window of a stream and `send_buffer` grow up to this, if more than half of them is carried in one round
+    /// trip; the window of all streams grows up to half as much again. Lower values than theirs have no effect.
+    pub max_buffered: usize,
     /// Bytes that a stream sends before the next one of its priority has its turn. With 0 they alternate packet by
     /// packet. If a turn is as long as a response, responses complete one after the other instead of all at the end.
     pub turn_bytes: u64,

@@ -147,6 +147,7 @@ impl Connection {
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.set_turn(config.turn_bytes);
         // A server sends little before the first acknowledgement, so it buffers little for a client.
+        streams.set_growth(config.max_buffered);
         if side == Side::Client
             && let (Some(rate), Some(rtt)) = (believed.rate, believed.rtt.or(rtt))
         {

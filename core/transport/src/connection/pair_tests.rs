@@ -108,6 +108,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         keep_alive: Duration::ZERO,
         limits: FlowControlLimits { data: 1 << 22, stream: 1 << 21, both: 16, one_way: 16 },
         send_buffer: 1 << 20,
+        max_buffered: 0,
         turn_bytes: 0,
         max_message: 1400,
         messages_held: 16,

@@ -160,6 +160,10 @@ impl Connection {
                 uncounted,
             };
             self.path.receiver.on_packet(now, &came, self.path.sender.rtt().srtt());
+            if self.payload.streams.round_ended(now) {
+                let longest = self.paths().map(|path| path.sender.rtt().srtt()).max();
+                self.payload.streams.grow(now, longest.unwrap_or_default());
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Flow control: limits on the bytes of a stream, on the bytes of all streams, and on the number of
 //! streams (RFC 9000 section 4). All three are cumulative and never decrease.
 
+use super::FlowControlLimits;
 use narrows_wire::bytes::MAX_VARINT;
 
 /// The limit that this end grants to the peer: `size` beyond the amount consumed here.
@@ -64,6 +65,12 @@ impl ReceiveWindow {
     fn next(&self) -> u64 {
         self.taken.saturating_add(self.size).min(MAX_VARINT).max(self.granted)
     }
+    /// Widens the window to at least `size`.
+    #[inline]
+    pub fn grow(&mut self, size: u64) {
+        self.size = self.size.max(size.min(MAX_VARINT));
+        self.pending |= self.is_due();
+    }
     /// Handles a report that the peer is blocked at this limit.
     pub fn waits_at(&mut self, at: u64) {
         // If it is lower, a greater limit is already in transit.
@@ -94,8 +101,26 @@ impl ReceiveWindow {
 #[derive(Debug)]
 pub(super) struct Total {
     pub window: ReceiveWindow,
+    /// The least window of a stream whose data are read.
+    pub of_stream: u64,
+    /// Bytes read by the application.
+    pub read: u64,
     /// Ranges of received data behind gaps.
     pub sent_frames: usize,
+}
+
+impl Total {
+    pub fn new(limits: &FlowControlLimits) -> Total {
+        let window = ReceiveWindow::new(limits.data);
+        Total { window, of_stream: limits.stream, read: 0, sent_frames: 0 }
+    }
+    /// Widens the window of a stream to at least `size`, and that of all streams in proportion.
+    pub fn grow(&mut self, size: u64) {
+        if size > self.of_stream {
+            self.of_stream = size;
+            self.window.grow(size.saturating_add(size / 2));
+        }
+    }
 }
 
 /// The limit that the peer grants to this end.

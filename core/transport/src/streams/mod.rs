@@ -2,12 +2,13 @@
 //!
 //! Streams are those of RFC 9000 sections 2 to 4, with the frames of `docs/rrtp.md`. A stream is dropped when both
 //! directions are over. Only streams with frames to send are in queues, so thousands of idle ones cost no work. Memory
-//! is bounded by the limits granted to the peer and by `send_buffer`.
+//! is bounded by the limits granted to the peer and by `send_buffer`, both of which `growth` may raise.
 
 mod early;
 mod events;
 mod fill;
 mod flow_control;
+mod growth;
 mod incoming;
 mod open;
 mod outcomes;
@@ -23,6 +24,7 @@ mod stream_map;
 mod values;
 
 use flow_control::{Credit, ReceiveWindow, Total};
+use growth::BufferGrowth;
 use narrows_wire::Frame;
 use queues::Queues;
 use send_buffer::SendBuffers;
@@ -58,6 +60,7 @@ pub struct Streams {
     queues: Queues,
     /// Bytes of all streams acknowledged in order.
     arrived: u64,
+    growth: BufferGrowth,
 }
 
 impl Streams {
@@ -70,7 +73,7 @@ impl Streams {
             held: SendBuffers::new(send_buffer),
             stream_window: ours.stream,
             stream_credit: 0,
-            all: Total { window: ReceiveWindow::new(ours.data), sent_frames: 0 },
+            all: Total::new(&ours),
             credit: Credit::default(),
             theirs: [streams(ours.both), streams(ours.one_way)],
             ours: [Credit::default(), Credit::default()],
@@ -80,7 +83,12 @@ impl Streams {
             spare: SpareStreams::default(),
             queues: Queues::default(),
             arrived: 0,
+            growth: BufferGrowth::default(),
         }
+    }
+    /// Lets the windows and the send buffer grow to this many bytes.
+    pub fn set_growth(&mut self, most: usize) {
+        self.growth = BufferGrowth::new(most);
     }
     /// See [`ConnectionConfig::turn_bytes`](crate::connection::ConnectionConfig::turn_bytes).
     pub fn set_turn(&mut self, bytes: u64) {

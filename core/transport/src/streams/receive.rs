@@ -275,8 +275,10 @@ impl Receiving {
             put(rest);
         }
         self.buffer.drain(..n);
-        self.window.take(n as u64);
+        all.read += n as u64;
         all.window.take(n as u64);
+        self.window.grow(all.of_stream);
+        self.window.take(n as u64);
         if self.buffer.is_empty() {
             self.usual = std::mem::take(&mut self.peak).min(MAX_USUAL);
             if self.buffer.capacity() > KEPT {

@@ -37,6 +37,10 @@ impl SendBuffers {
     pub fn on_known_path(&mut self, bytes: usize) {
         self.least = self.least.max(bytes);
     }
+    /// Raises the limit to at least this many bytes.
+    pub fn grow(&mut self, most: usize) {
+        self.most = self.most.max(most);
+    }
     /// Bytes in the buffers of all streams.
     pub fn bytes(&self) -> usize {
         self.bytes

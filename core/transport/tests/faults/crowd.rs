@@ -138,6 +138,7 @@ impl Crowd {
             limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             // The send buffer is not to limit the rate.
             send_buffer: 1 << 20,
+            max_buffered: 0,
             turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,

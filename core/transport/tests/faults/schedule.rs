@@ -239,6 +239,7 @@ impl Schedule {
             patience: self.patience,
             early_data: None,
         }
+            max_buffered: 1 << 20,
     }
     fn server(&self, life: u32) -> Endpoint {
         let config = config(2, Clients::Any, self.connection(EndIndex::SERVER));

@@ -1,0 +1,149 @@
+//! Growth of windows and of the send buffer.
+//!
+//! A stream that is not to wait needs space for what arrives in a round trip, and as much again while a lost packet is
+//! repeated or a slower path delivers. So both are twice the bytes that were carried in one round trip (the rule of
+//! Linux's receive buffer), at least as configured, at most [`ConnectionConfig::max_buffered`].
+//!
+//! Only bytes that this end's application has read, or that the peer has acknowledged in order, are counted: memory
+//! follows what the peer has shown, and a peer that leaves gaps gets no more.
+//!
+//! [`ConnectionConfig::max_buffered`]: crate::connection::ConnectionConfig::max_buffered
+
+use super::Streams;
+use narrows_base::{Duration, Time};
+
+/// Ratio of the space to the bytes carried in one round trip.
+const TIMES: u64 = 2;
+/// Longest round trip that counts: that of two satellite hops with a full queue. A peer could delay its reports without
+/// a bound.
+const MAX_ROUND: Duration = Duration::from_secs(2);
+
+/// Bytes carried in the round trip under way.
+#[derive(Debug, Default)]
+pub(super) struct BufferGrowth {
+    /// Limit on the windows and on the send buffer.
+    most: u64,
+    began: Time,
+    ends: Time,
+    /// Bytes acknowledged in order, and bytes read, when it began.
+    arrived: u64,
+    read: u64,
+}
+
+impl BufferGrowth {
+    pub fn new(most: usize) -> BufferGrowth {
+        BufferGrowth { most: most as u64, ..BufferGrowth::default() }
+    }
+    /// The space for a stream that carried `bytes` since the round trip began.
+    fn space(&self, now: Time, round: Duration, bytes: u64) -> u64 {
+        // An observation longer than a round trip, after a pause, counts in proportion.
+        let elapsed = now.since(self.began).max(round).as_nanos().max(1);
+        let in_round = u128::from(bytes) * u128::from(round.as_nanos()) / u128::from(elapsed);
+        (in_round as u64).saturating_mul(TIMES).min(self.most)
+    }
+}
+
+impl Streams {
+    /// Whether a round trip has ended: then [`grow`](Streams::grow) is due.
+    #[inline]
+    pub fn round_ended(&self, now: Time) -> bool {
+        now >= self.growth.ends
+    }
+    /// Handles the end of a round trip. `round` is the longest of all paths.
+    pub fn grow(&mut self, now: Time, round: Duration) {
+        let round = round.min(MAX_ROUND);
+        let growth = &mut self.growth;
+        if growth.ends > Time::ZERO {
+            self.held.grow(growth.space(now, round, self.arrived - growth.arrived) as usize);
+            self.all.grow(growth.space(now, round, self.all.read - growth.read));
+        }
+        growth.arrived = self.arrived;
+        growth.read = self.all.read;
+        growth.began = now;
+        growth.ends = now + round;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::streams::tests::{LIMITS, deliver, packet, pair};
+    use crate::streams::{Read, SentFrame};
+
+    const ROUND: Duration = Duration::from_millis(100);
+
+    /// A round trip in which the sender fills the window and the reader reads all. Returns the bytes read.
+    fn round(from: &mut Streams, to: &mut Streams, id: u64, at: Time) -> usize {
+        while from.write(id, &[1; 1000]).is_ok_and(|n| n > 0) {}
+        let mut sent_frames = Vec::new();
+        while let Some((bytes, frames)) = packet(from, 1200) {
+            deliver(to, &bytes).unwrap();
+            sent_frames.extend(frames);
+        }
+        let mut read = 0;
+        let mut buffer = vec![0; 1 << 20];
+        while let Ok(Read::Bytes(n)) = to.read(id, &mut buffer) {
+            read += n;
+        }
+        sent_frames.iter().for_each(|frame: &SentFrame| from.arrived(frame));
+        while let Some((bytes, _)) = packet(to, 1200) {
+            deliver(from, &bytes).unwrap();
+        }
+        from.grow(at, ROUND);
+        to.grow(at, ROUND);
+        read
+    }
+
+    fn at(rounds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(1) + ROUND.saturating_mul(rounds)
+    }
+
+    #[test]
+    fn full_windows_double_each_round_up_to_the_limit() {
+        let (mut client, mut server) = pair(LIMITS, 20_000);
+        client.set_growth(100_000);
+        server.set_growth(100_000);
+        let id = client.open(false).unwrap();
+        let read: Vec<usize> =
+            (0..12).map(|n| round(&mut client, &mut server, id, at(n))).collect();
+        assert_eq!(read[0], LIMITS.stream as usize);
+        assert!(read.windows(2).all(|w| w[1] <= 2 * w[0] && w[1] >= w[0]), "{read:?}");
+        assert_eq!(read[11], 100_000, "{read:?}");
+    }
+
+    #[test]
+    fn windows_without_growth_stay() {
+        let (mut client, mut server) = pair(LIMITS, 20_000);
+        let id = client.open(false).unwrap();
+        for n in 0..8 {
+            assert_eq!(round(&mut client, &mut server, id, at(n)), LIMITS.stream as usize);
+        }
+    }
+
+    #[test]
+    fn slow_rounds_leave_the_windows() {
+        let (mut client, mut server) = pair(LIMITS, 20_000);
+        server.set_growth(100_000);
+        let id = client.open(false).unwrap();
+        for n in 0..8 {
+            // A window takes three round trips.
+            round(&mut client, &mut server, id, at(3 * n));
+        }
+        assert_eq!(server.all.of_stream, LIMITS.stream);
+    }
+
+    #[test]
+    fn resets_without_data_leave_the_windows() {
+        let (mut client, mut server) = pair(LIMITS, 20_000);
+        server.set_growth(100_000);
+        server.grow(at(0), ROUND);
+        for n in 0..50 {
+            let frame =
+                narrows_wire::Frame::ResetStream { id: 4 * n, code: 0, size: LIMITS.stream };
+            let Ok(true) = server.on_frame(&frame) else { break };
+            server.grow(at(n), ROUND);
+        }
+        assert_eq!(server.all.of_stream, LIMITS.stream);
+        assert!(client.open(false).is_some());
+    }
+}
