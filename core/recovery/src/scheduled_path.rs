@@ -13,6 +13,8 @@ const RATE_GAIN: f64 = 0.125;
 pub struct ScheduledPath {
     /// Whether the peer answers.
     pub liveness: Liveness,
+    /// Whether the user permits data here.
+    pub permitted: PathStatus,
     /// The state at the last [`refresh`](ScheduledPath::refresh).
     pub state: PathState,
     /// Whether `state` must be computed anew.
@@ -26,6 +28,7 @@ impl Default for ScheduledPath {
     fn default() -> ScheduledPath {
         ScheduledPath {
             liveness: Liveness::default(),
+            permitted: PathStatus::Available,
             state: PathState { status: PathStatus::Unusable, ..PathState::default() },
             is_stale: true,
             is_permitted: false,
@@ -70,7 +73,7 @@ impl ScheduledPath {
         let losses = sender.losses_at_short_queue();
         // A float's cast saturates.
         self.state = PathState {
-            status: PathStatus::Available,
+            status: self.permitted,
             sendable,
             srtt: rtt.srtt(),
             min_rtt: if rtt.min() == Duration::MAX { Duration::ZERO } else { rtt.min() },

@@ -84,6 +84,43 @@ impl PathId {
     }
 }
 
+/// Extension: how a path may be used, as [`PathStatusFrame`] reads it.
+pub const PATH_STATUS: u8 = 0x4b;
+
+/// The content of a PATH_STATUS: `| path (1) | status (1) | sequence (4) |`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathStatusFrame {
+    /// The path; 0 is the one of the handshake.
+    pub path: u8,
+    /// 0 available, 1 standby, 2 closed.
+    pub status: u8,
+    /// Counts the changes of this path's status, from 1.
+    pub sequence: u32,
+}
+
+impl PathStatusFrame {
+    /// Reads the content of a PATH_STATUS.
+    ///
+    /// # Errors
+    /// It has another length than 6 bytes.
+    pub fn read(body: &[u8]) -> Result<PathStatusFrame, Malformed> {
+        let mut source = ByteReader::new(body);
+        let path = source.byte()?;
+        let status = source.byte()?;
+        let sequence = source.u32()?;
+        if source.is_empty() {
+            Ok(PathStatusFrame { path, status, sequence })
+        } else {
+            Err(Malformed::new("a PATH_STATUS of more than 6 bytes"))
+        }
+    }
+    /// Encodes the status.
+    pub fn bytes(&self) -> [u8; 6] {
+        let [a, b, c, d] = self.sequence.to_be_bytes();
+        [self.path, self.status, a, b, c, d]
+    }
+}
+
 /// The longest reason of a CLOSE, in bytes.
 pub const MAX_REASON_BYTES: usize = 255;
 

@@ -5,7 +5,9 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
-use crate::frame::{NEW_PATH, PATH_ID, PathId, REPAIR, SKIPPED, UNCOUNTED};
+use crate::frame::{
+    NEW_PATH, PATH_ID, PATH_STATUS, PathId, PathStatusFrame, REPAIR, SKIPPED, UNCOUNTED,
+};
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
@@ -193,6 +195,7 @@ fn frames(v: &mut Vectors) {
         runs,
     };
     let path_id = PathId { path: 1, connection: ConnectionId(0x0506_0708) }.bytes();
+    let path_status = PathStatusFrame { path: 1, status: 1, sequence: 2 }.bytes();
     let all = [
         ("PADDING", Frame::Padding(3)),
         ("PING", Frame::Ping),
@@ -219,6 +222,7 @@ fn frames(v: &mut Vectors) {
         ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
         ("UNCOUNTED", Frame::Extension { kind: UNCOUNTED, body: &[1] }),
         ("PATH_ID", Frame::Extension { kind: PATH_ID, body: &path_id }),
+        ("PATH_STATUS", Frame::Extension { kind: PATH_STATUS, body: &path_status }),
         // Of the packets 9 and 7 numbers below, with a PING and an empty payload.
         ("REPAIR", Frame::Extension { kind: REPAIR, body: &[9, 1, 0b101, 0, 1] }),
     ];

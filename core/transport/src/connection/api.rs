@@ -106,10 +106,11 @@ impl Connection {
 
     /// To be called when this end's address has changed. A packet is sent at once to make the new address known to the
     /// peer.
-    pub fn on_local_address_change(&mut self) {
+    pub fn on_local_address_change(&mut self, path: u8) {
+        let Some(index) = self.paths().position(|begun| begun.number == path) else { return };
         if self.is_open() {
-            self.payload.ping = true;
-            self.path.sender.force();
+            self.payload.ping |= index == 0;
+            self.on_path(index, |connection| connection.path.sender.force());
         }
     }
 

@@ -51,6 +51,7 @@ pub use early::{EarlyData, EarlyExchange};
 pub use event::{Closed, ConnectionEvent, Stats, Transmit};
 pub use messages::{MessageError, ReceivedMessage};
 pub use multipath::{MAX_PATHS, PathStats};
+pub use narrows_multipath::PathStatus;
 pub use new_connection::NewConnection;
 
 use crate::streams::{FlowControlLimits, Side, Streams};
@@ -146,8 +147,8 @@ impl Connection {
         let multipath = Multipath::new(paths, &path_keys, side, config, template, &seed);
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.set_turn(config.turn_bytes);
-        // A server sends little before the first acknowledgement, so it buffers little for a client.
         streams.set_growth(config.max_buffered);
+        // A server sends little before the first acknowledgement, so it buffers little for a client.
         if side == Side::Client
             && let (Some(rate), Some(rtt)) = (believed.rate, believed.rtt.or(rtt))
         {

@@ -10,8 +10,8 @@ use narrows_base::{Duration, Time};
 use narrows_recovery::packet_receiver::ReceivedPacket;
 use narrows_recovery::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_wire::frame::{
-    APPLICATION, CONTROLLER, NEW_PATH, PATH_ID, REPAIR, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED,
-    number,
+    APPLICATION, CONTROLLER, NEW_PATH, PATH_ID, PATH_STATUS, REPAIR, REPORT_SPACING, SKIPPED,
+    TOKEN, UNCOUNTED, number,
 };
 use narrows_wire::seal::OpenedPacket;
 use narrows_wire::seal::receipt_nonce;
@@ -208,6 +208,7 @@ impl Connection {
             Frame::Extension { kind: APPLICATION, body } => self.on_application(now, body),
             Frame::Extension { kind: TOKEN, body } => self.on_token(body),
             Frame::Extension { kind: PATH_ID, body } => self.on_path_id(now, body),
+            Frame::Extension { kind: PATH_STATUS, body } => self.on_path_status(now, body),
             Frame::Extension { kind: REPORT_SPACING, body } => {
                 let asked = Duration::from_micros(number(body).unwrap_or(0));
                 self.path.receiver.on_spacing(asked, self.path.sender.rtt().srtt());

@@ -11,7 +11,7 @@ impl Connection {
         }
         self.path
             .next_timeout(self.timeouts.earliest_tick())
-            .min(self.path.receiver.next_timeout())
+            .min(self.path.report_due())
             .min(self.idle_due())
             .min(self.timeouts.keep_alive_due(self.path.holds_data()))
             .min(self.release_due())
@@ -73,6 +73,9 @@ impl Connection {
     }
 
     pub(super) fn on_path_timeout(&mut self, now: Time) {
+        if self.path.is_closed() {
+            return;
+        }
         let Connection { path, payload, traffic, early, .. } = self;
         path.on_timeout(now, payload, |bytes| {
             let sent = traffic.bytes_sent + bytes as u64;

@@ -3,7 +3,7 @@
 
 use super::world::{EndIndex, World};
 use narrows_base::{Duration, Time};
-use narrows_transport::connection::{Closed, Connection, ConnectionEvent};
+use narrows_transport::connection::{Closed, Connection, ConnectionEvent, PathStatus};
 use narrows_transport::endpoint::{ConnectRequest, Endpoint, Handle};
 use narrows_transport::streams::{Read, StreamEvent};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,8 +93,8 @@ pub struct App {
     seed: u64,
     /// Bytes of each request and of its response.
     pub wanted: Vec<(u64, u64)>,
-    /// Further paths that the client opens.
-    pub further: u8,
+    /// Status of each path of the client, path 0 first.
+    pub paths: Vec<PathStatus>,
     pub attempts: Vec<Attempt>,
     /// The server's open connections.
     pub served: BTreeMap<Handle, Served>,
@@ -113,7 +113,7 @@ impl App {
         App {
             seed,
             wanted,
-            further: 0,
+            paths: Vec::new(),
             attempts: Vec::new(),
             served: BTreeMap::new(),
             ends: Vec::new(),
@@ -205,7 +205,10 @@ impl App {
                     work.write(self.seed, false, id, *down, c);
                 }
                 assert_eq!(attempt.work.len(), self.wanted.len(), "as many as are permitted");
-                for path in 1..=self.further {
+                for (path, status) in (0..).zip(&self.paths) {
+                    assert!(c.set_path_status(now, path, *status), "an agreed path");
+                }
+                for path in 1..self.paths.len() as u8 {
                     assert!(port.open_path(now, handle, path), "an agreed path");
                 }
             }

@@ -5,7 +5,7 @@ use super::world::{EndIndex, FurtherPath, Link, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
-use narrows_transport::connection::{Closed, ConnectionConfig};
+use narrows_transport::connection::{Closed, ConnectionConfig, PathStatus};
 use narrows_transport::endpoint::{Clients, ConnectRequest, Endpoint, ServerKey};
 use narrows_transport::streams::FlowControlLimits;
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
@@ -45,6 +45,8 @@ pub struct Schedule {
     link: Link,
     /// Links of further paths.
     further: Vec<Link>,
+    /// Status of all paths if there are several.
+    statuses: Vec<PathStatus>,
     idle: Duration,
     keep_alive: Duration,
     patience: Duration,
@@ -96,6 +98,18 @@ const HELD: usize = 6 << 20;
 
 /// Share of long transfers among those over good links.
 const LONG: f64 = 0.02;
+
+/// Path 0 remains usable: without a path there is no transfer.
+fn status(path: u64, random: &mut RandomStream) -> PathStatus {
+    let draw = random.unit();
+    if draw < 0.15 {
+        PathStatus::Standby
+    } else if draw < 0.2 && path > 0 {
+        PathStatus::Unusable
+    } else {
+        PathStatus::Available
+    }
+}
 
 fn fault(random: &mut RandomStream) -> Fault {
     let end = if random.chance(0.5) { EndIndex::CLIENT } else { EndIndex::SERVER };
@@ -196,6 +210,10 @@ impl Schedule {
             protocols,
             link,
             further: (0..further).map(|_| self::link(&mut paths)).collect(),
+            statuses: (0..further + 1)
+                .filter(|_| further > 0)
+                .map(|n| status(n, &mut paths))
+                .collect(),
             idle: Duration::from_secs(5 + random.bits() % 40),
             keep_alive: Duration::from_secs(if random.chance(0.5) { 0 } else { 4 }),
             patience: Duration::from_secs(5 + random.bits() % 20),
@@ -221,6 +239,7 @@ impl Schedule {
             keep_alive: self.keep_alive,
             limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             send_buffer: 1 << 16,
+            max_buffered: 1 << 20,
             turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,
@@ -239,7 +258,6 @@ impl Schedule {
             patience: self.patience,
             early_data: None,
         }
-            max_buffered: 1 << 20,
     }
     fn server(&self, life: u32) -> Endpoint {
         let config = config(2, Clients::Any, self.connection(EndIndex::SERVER));
@@ -257,7 +275,7 @@ impl Schedule {
             world.further.push(FurtherPath { at, link: *link, outage: [Time::ZERO; 2] });
         }
         let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
-        app.further = self.further.len() as u8;
+        app.paths = self.statuses.clone();
         let mut lives = 1;
         let mut is_back_at = None;
         let mut calm_attempts = 0;

@@ -6,7 +6,8 @@ use super::tests::{Bonded, bonded_config, client_at, link};
 use crate::connection::{Closed, Connection, ConnectionEvent};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{PATH_ID, PathId};
+use narrows_multipath::PathStatus;
+use narrows_wire::frame::{PATH_ID, PATH_STATUS, PathId, PathStatusFrame};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::runs;
 use narrows_wire::{
@@ -325,4 +326,86 @@ fn replayed_packets_of_paths_change_no_state() {
         assert!(!world.hand(flying));
     }
     assert_eq!(world.server.path_stats(), before);
+}
+
+fn status(path: u8, status: u8, sequence: u32) -> [u8; 6] {
+    PathStatusFrame { path, status, sequence }.bytes()
+}
+
+#[test]
+fn malformed_path_status_closes_the_connection() {
+    for (body, why) in [
+        (&status(2, 1, 1)[..], "the status of a path beyond the agreed number"),
+        (&status(255, 1, 1)[..], "the status of a path beyond the agreed number"),
+        (&status(1, 3, 1)[..], "an unknown status of a path"),
+        (&[1, 1, 0, 0, 0, 1, 0][..], "a PATH_STATUS of more than 6 bytes"),
+    ] {
+        let mut hostile = Hostile::new(2);
+        hostile.send(0, client_at(0), &[Frame::Extension { kind: PATH_STATUS, body }]);
+        assert_eq!(hostile.fault(), why);
+    }
+    for length in 0..6 {
+        let mut hostile = Hostile::new(2);
+        let body = &status(1, 1, 1)[..length];
+        hostile.send(0, client_at(0), &[Frame::Extension { kind: PATH_STATUS, body }]);
+        hostile.fault();
+    }
+}
+
+/// The newest status counts, and a closed path stays closed. Each packet gets at most one echo.
+#[test]
+fn statuses_in_any_order_leave_the_newest() {
+    let mut hostile = Hostile::new(2);
+    for (code, sequence, expected) in [
+        (1, 5, PathStatus::Standby),
+        (0, 4, PathStatus::Standby),
+        (0, 6, PathStatus::Available),
+        (2, 7, PathStatus::Unusable),
+        (0, 8, PathStatus::Unusable),
+        (1, u32::MAX, PathStatus::Unusable),
+    ] {
+        let body = status(0, code, sequence);
+        let before = hostile.server.stats().datagrams_sent;
+        let frame = Frame::Extension { kind: PATH_STATUS, body: &body };
+        hostile.send(0, client_at(0), &[frame.clone(), frame.clone(), frame]);
+        hostile.sent();
+        assert!(hostile.server.stats().datagrams_sent <= before + 2, "an echo and a PING");
+        assert_eq!(hostile.server.path_stats()[0].status, expected);
+    }
+    assert_eq!(hostile.closed(), None);
+}
+
+/// A client that closes all of its paths gets nothing more, and the connection ends by its idle timeout.
+#[test]
+fn client_without_open_paths_ends_by_timeout() {
+    let mut hostile = Hostile::new(2);
+    let id = hostile.server.open(true).unwrap();
+    hostile.server.write(id, &[1; 9000]).unwrap();
+    let body = status(0, 2, 1);
+    hostile.send(0, client_at(0), &[Frame::Extension { kind: PATH_STATUS, body: &body }]);
+    hostile.sent();
+    for _ in 0..200 {
+        hostile.wait(1000);
+        assert_eq!(hostile.sent(), [], "at {:?}", hostile.now);
+    }
+    assert_eq!(hostile.closed(), Some(Closed::TimedOut));
+}
+
+#[test]
+fn status_that_the_client_did_not_set_closes_its_connection() {
+    let mut world = Bonded::new(&[link(20, 20), link(20, 20)], 1);
+    world.open_paths();
+    world.run(1.0, |_| false);
+    let now = world.now;
+    let mut datagram = [0; 200];
+    let body = status(1, 1, 1);
+    let frame = Frame::Extension { kind: PATH_STATUS, body: &body };
+    let size = world.server.seal_not_in_flight(now, &mut datagram, &frame).unwrap();
+    world.client.receive(now, "198.51.100.2:443".parse().unwrap(), 0, &mut datagram[..size]);
+    world.run(2.0, |_| false);
+    let why = world.closed(Side::Client);
+    assert!(
+        matches!(why, Some(Closed::Fault { why: "a status that this end did not set", .. })),
+        "{why:?}"
+    );
 }

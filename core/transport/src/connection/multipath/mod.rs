@@ -8,13 +8,16 @@
 //! - `opening`: a client opens a further path. Both ends exchange connection IDs by PATH_ID, then validate the path.
 //! - `transmit`: the order in which packets of all paths leave.
 //! - `silence`: a path without answers is left, probed, and used again.
+//! - `status`: a client keeps a path on standby, or closes it.
 //!
 //! `Connection::path` is the path that a method works on. Outside of `Connection::on_path` it is path 0 (`paths`).
 
+mod announcement;
 mod opening;
 mod opening_path;
 mod paths;
 mod silence;
+mod status;
 mod transmit;
 
 use super::ConnectionConfig;
@@ -22,11 +25,12 @@ use super::path::Path;
 use crate::streams::Side;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_multipath::{PathState, SCHEDULERS, Scheduler};
+use narrows_multipath::{PathState, PathStatus, SCHEDULERS, Scheduler};
 use narrows_recovery::packet_sender::PacketSenderConfig;
 use narrows_wire::PathKeys;
 use narrows_wire::prf::Prf;
 use opening_path::OpeningPath;
+use status::AnnouncedStatus;
 use std::net::SocketAddr;
 
 /// Most paths of a connection. Numbers of paths are never used again, so it is also the most in its life.
@@ -54,6 +58,8 @@ pub(super) struct Multipath {
     others: Vec<Box<Path>>,
     /// All agreed further paths, by number, from 1.
     opening: Vec<OpeningPath>,
+    /// The status of all agreed paths, by number, from 0.
+    statuses: Vec<AnnouncedStatus>,
     side: Side,
     scheduler: Box<dyn Scheduler>,
     /// The states of all paths that have begun, path 0 first.
@@ -89,6 +95,7 @@ impl Multipath {
         Some(Box::new(Multipath {
             others: Vec::new(),
             opening,
+            statuses: (0..paths).map(|_| AnnouncedStatus::default()).collect(),
             side,
             scheduler: (entry.build)(),
             states: vec![PathState::default()],
@@ -98,9 +105,16 @@ impl Multipath {
             rate_limit: config.rate_limit,
         }))
     }
+    /// The status of a path, if it is within the agreed number.
+    fn status(&self, number: u8) -> Option<PathStatus> {
+        self.statuses.get(usize::from(number)).map(|known| known.status)
+    }
     /// Bytes on the heap, without the paths.
     pub fn memory(&self) -> usize {
-        size_of::<Multipath>() + self.opening.iter().map(OpeningPath::memory).sum::<usize>()
+        let statuses = self.statuses.len() * size_of::<AnnouncedStatus>();
+        size_of::<Multipath>()
+            + statuses
+            + self.opening.iter().map(OpeningPath::memory).sum::<usize>()
     }
     /// Releases memory kept for later packets.
     pub fn release_memory(&mut self) {
@@ -116,7 +130,9 @@ pub struct PathStats {
     pub number: u8,
     /// The peer's address on it.
     pub remote: SocketAddr,
-    /// Whether it carries data: it is validated, and the peer answers on it.
+    /// As the client set it.
+    pub status: PathStatus,
+    /// Whether it may carry data: it is validated and not closed, and the peer answers on it.
     pub is_usable: bool,
     /// UDP payload bytes sent on it.
     pub bytes_sent: u64,

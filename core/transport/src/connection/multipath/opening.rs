@@ -26,11 +26,6 @@ use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{ConnectionId, Frame, PathSecrets};
 use std::net::SocketAddr;
 
-/// Most repetitions of a client's PATH_ID.
-const MAX_TRIES: u32 = 12;
-/// Longest time between them.
-const MAX_PAUSE: Duration = Duration::from_secs(5);
-
 impl Connection {
     /// The path for which this end needs a connection ID: the client has announced it.
     pub fn wanted_path(&mut self) -> Option<u8> {
@@ -48,7 +43,7 @@ impl Connection {
             return false;
         };
         path.ours = Some(id);
-        path.announce = now;
+        path.announcement.begin(now);
         true
     }
 
@@ -76,7 +71,7 @@ impl Connection {
                 return self.fault(now, 1, "a path that this end did not open");
             }
             path.theirs = Some(announced.connection);
-            path.announce = Time::NEVER;
+            path.announcement.end();
             let server = self.path_at(self.latest_path()).address.remote();
             let _ = self.begin_path(now, announced.path, server);
             return;
@@ -84,7 +79,7 @@ impl Connection {
         path.theirs = Some(announced.connection);
         if path.ours.is_some() {
             // The client repeats its request, so the reply was lost.
-            path.announce = now;
+            path.announcement.begin(now);
         } else if path.opener.is_none() {
             path.opener = path.secrets.as_ref().and_then(PathSecrets::opener).map(Box::new);
             path.is_wanted = path.opener.is_some();
@@ -96,14 +91,9 @@ impl Connection {
         let index = self.latest_path();
         let pto = self.path_at(index).sender.pto();
         let multipath = self.multipath.as_mut()?;
-        let place = multipath.opening.iter().position(|path| path.announce <= now)?;
+        let place = multipath.opening.iter().position(|path| path.announcement.due <= now)?;
         let path = multipath.opening.get_mut(place)?;
-        path.announce = Time::NEVER;
-        if multipath.side == Side::Client && path.tries < MAX_TRIES {
-            let pause = pto.saturating_mul(1 << path.tries.min(8));
-            path.announce = now + pause.min(MAX_PAUSE.max(pto));
-            path.tries += 1;
-        }
+        path.announcement.on_sent(now, pto, multipath.side == Side::Client);
         let id = PathId { path: place as u8 + 1, connection: path.ours? }.bytes();
         self.on_path(index, |connection| {
             let frame = Frame::Extension { kind: PATH_ID, body: &id };
@@ -173,6 +163,7 @@ impl Connection {
             None => secrets.opener()?,
         };
         let sealer = secrets.sealer(theirs)?;
+        let status = multipath.status(number)?;
         let seed = multipath.seeds.block();
         let PathTemplate { sending, first, most, nominal_packet } = &multipath.template;
         let protocols = &self.protocols;
@@ -205,6 +196,7 @@ impl Connection {
         };
         let mut path = Box::new(Path::new(now, parts));
         path.set_scale(now);
+        path.scheduled.permitted = status;
         multipath.others.push(path);
         multipath.states.push(Default::default());
         Some(())

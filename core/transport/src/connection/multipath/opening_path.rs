@@ -1,6 +1,6 @@
 //! A further path before it begins.
 
-use narrows_base::Time;
+use super::announcement::Announcement;
 use narrows_wire::{ConnectionId, Opener, PathSecrets};
 
 /// A further path on which both ends agree by their parameters.
@@ -15,9 +15,8 @@ pub(super) struct OpeningPath {
     pub opener: Option<Box<Opener>>,
     /// Whether this end needs an ID.
     pub is_wanted: bool,
-    /// When PATH_ID is sent.
-    pub announce: Time,
-    pub tries: u32,
+    /// Of PATH_ID.
+    pub announcement: Announcement,
 }
 
 impl OpeningPath {
@@ -28,13 +27,8 @@ impl OpeningPath {
             theirs: None,
             opener: None,
             is_wanted: false,
-            announce: Time::NEVER,
-            tries: 0,
+            announcement: Announcement::default(),
         }
-    }
-    /// When PATH_ID is sent.
-    pub fn due(&self) -> Time {
-        self.announce
     }
     pub fn memory(&self) -> usize {
         let opener = self.opener.as_ref().map_or(0, |_| size_of::<Opener>());

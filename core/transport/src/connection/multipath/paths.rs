@@ -19,6 +19,7 @@ impl Connection {
         let stats = |path: &Path| PathStats {
             number: path.number,
             remote: path.address.remote(),
+            status: path.scheduled.permitted,
             is_usable: path.is_usable(),
             bytes_sent: path.bytes_sent,
             bytes_received: path.bytes_received,
@@ -43,10 +44,11 @@ impl Connection {
     pub(super) fn is_usable_elsewhere(&self, index: usize) -> bool {
         self.paths().enumerate().any(|(n, path)| n != index && path.is_usable())
     }
-    /// The index of the usable path from which a packet came last; otherwise path 0.
+    /// The index of the usable path from which a packet came last; without a usable one, of the validated ones.
     pub(super) fn latest_path(&self) -> usize {
-        let usable = self.paths().enumerate().filter(|(_, path)| path.is_usable());
-        let latest = usable.max_by_key(|(index, path)| (path.received, usize::MAX - index));
+        let validated = self.paths().enumerate().filter(|(_, path)| path.address.is_validated());
+        let latest = validated
+            .max_by_key(|(index, path)| (path.is_usable(), path.received, usize::MAX - index));
         latest.map_or(0, |(index, _)| index)
     }
 
@@ -75,7 +77,11 @@ impl Connection {
         let Some(limit) = self.multipath.as_ref().map(|multipath| multipath.rate_limit) else {
             return;
         };
-        let sharing = self.paths().filter(|path| path.address.is_validated()).count().max(1);
+        let sharing = self
+            .paths()
+            .filter(|path| path.address.is_validated() && !path.is_closed())
+            .count()
+            .max(1);
         let share = limit.map(|rate| Rate::from_bps(rate.as_bps() / sharing as u64));
         for index in 0..self.path_count() {
             self.on_path(index, |connection| connection.path.sender.limit_rate(share));

@@ -8,13 +8,14 @@ impl Connection {
     /// The earliest timer of further paths, of the scheduler and of silent paths.
     pub(in crate::connection) fn multipath_due(&self) -> Time {
         let Some(multipath) = &self.multipath else { return Time::NEVER };
-        let announce = multipath.opening.iter().map(|path| path.due()).min();
-        let mut due = multipath.waits_until.min(announce.unwrap_or(Time::NEVER));
+        let ids = multipath.opening.iter().map(|path| path.announcement.due);
+        let announced = ids.chain(multipath.statuses.iter().map(|known| known.announcement.due));
+        let mut due = multipath.waits_until.min(announced.min().unwrap_or(Time::NEVER));
         let tick = self.timeouts.earliest_tick();
         for path in self.further_paths() {
             due = due.min(path.next_timeout(tick));
             if path.address.is_validated() {
-                due = due.min(path.receiver.next_timeout());
+                due = due.min(path.report_due());
             }
         }
         let all_arrived = self.payload.streams.all_arrived();
@@ -32,7 +33,8 @@ impl Connection {
     fn keep_alive_of(&self, path: &Path) -> Time {
         let interval = self.timeouts.keep_alive;
         let is_probed = path.sender.backoffs() > 0;
-        if interval == Duration::ZERO || is_probed || !path.address.is_validated() {
+        let is_excluded = is_probed || path.is_closed() || !path.address.is_validated();
+        if interval == Duration::ZERO || is_excluded {
             return Time::NEVER;
         }
         path.received.max(path.asked) + interval

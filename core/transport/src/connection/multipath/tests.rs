@@ -4,6 +4,7 @@ use super::super::pair_tests::{beginning, config, keys, params};
 use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::{FlowControlLimits, Read, Side};
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
+use narrows_multipath::PathStatus;
 use narrows_wire::ConnectionId;
 use narrows_wire::header::ShortHeader;
 use std::collections::BTreeMap;
@@ -460,4 +461,93 @@ fn close_arrives_when_the_first_path_is_dead() {
     world.client.close(now, 300, "enough");
     world.run(8.0, |_| false);
     assert!(matches!(world.closed(Side::Server), Some(Closed::ByPeer { code: 300, .. })));
+}
+
+/// A line that is paid by the byte carries no data while the other one answers.
+#[test]
+fn standby_path_carries_data_only_while_the_other_is_silent() {
+    let dying = Link { down: [(4.0, 7.0); 2], ..link(8, 20) };
+    let lossy = Link { loss: 0.2, ..link(8, 20) };
+    for (first, standby) in [(dying, link(8, 20)), (dying, lossy)] {
+        let mut world = Bonded::new(&[first, standby], 1);
+        let now = world.now;
+        assert!(world.client.set_path_status(now, 1, PathStatus::Standby));
+        world.open_paths();
+        let data = world.transfer(Side::Server, 1 << 30, 11.0);
+        let of = |from: usize, to: usize| world.log[1][from..to].iter().sum::<u64>();
+        assert!(of(10, 40) < 50_000, "{} bytes on standby", of(10, 40));
+        assert!(of(45, 70) > 1_000_000, "{} bytes in the outage", of(45, 70));
+        assert!(of(90, 110) < 50_000, "{} bytes on standby again", of(90, 110));
+        assert!(data.longest_gap(3.0, 11.0) < 0.5);
+        assert_eq!(world.server.path_stats()[1].status, PathStatus::Standby);
+    }
+}
+
+#[test]
+fn path_status_changes_in_the_middle_of_a_transfer() {
+    for number in 0..2 {
+        let mut world = Bonded::new(&[link(8, 20), link(8, 20)], 1);
+        world.open_paths();
+        world.transfer(Side::Server, 1 << 30, 4.0);
+        let index = usize::from(number);
+        for (at, status) in [(4, PathStatus::Standby), (7, PathStatus::Available)] {
+            let now = world.now;
+            assert!(world.client.set_path_status(now, number, status));
+            world.transfer(Side::Server, 1 << 30, f64::from(at) + 3.0);
+            let bytes: u64 = world.log[index][at as usize * 10 + 10..].iter().sum();
+            let is_standby = status == PathStatus::Standby;
+            assert_eq!(bytes < 50_000, is_standby, "{status:?}: {bytes} bytes on {number}");
+        }
+    }
+}
+
+#[test]
+fn closed_path_carries_no_more_and_loses_no_data() {
+    let keeping = ConnectionConfig { keep_alive: Duration::from_secs(5), ..bonded_config(2) };
+    for number in 0..2 {
+        let links = [link(8, 20), link(8, 20)];
+        let mut world = Bonded::of(&keeping, &bonded_config(8), &links, 1);
+        world.open_paths();
+        let mut before = 0;
+        let started = world.transfer(Side::Server, 1 << 30, 3.0);
+        assert!(!started.ended);
+        let now = world.now;
+        assert!(world.client.set_path_status(now, number, PathStatus::Unusable));
+        assert!(!world.client.set_path_status(now, number, PathStatus::Available), "for good");
+        let index = usize::from(number);
+        world.run(3.5, |world| {
+            before = world.carried[index][1];
+            false
+        });
+        let sent = world.transfer(Side::Server, 2_000_000, 30.0);
+        assert!(sent.ended, "{number}: {:?}", sent.reads.last());
+        assert_eq!(world.carried[index][1], before, "path {number}");
+        world.run(120.0, |_| false);
+        assert_eq!(world.carried[index][1], before, "path {number} is kept alive");
+        assert_eq!(world.closed(Side::Client), None);
+    }
+}
+
+/// A lost PATH_STATUS is repeated, also if its path is the only one.
+#[test]
+fn status_reaches_the_server_over_lossy_paths() {
+    for seed in 0..10 {
+        let lossy = Link { loss: 0.5, ..link(8, 20) };
+        let mut world = Bonded::new(&[lossy, lossy], seed);
+        let now = world.now;
+        assert!(world.client.set_path_status(now, 0, PathStatus::Standby));
+        let arrived =
+            world.run(30.0, |world| world.server.path_stats()[0].status == PathStatus::Standby);
+        assert!(arrived, "seed {seed}");
+    }
+}
+
+#[test]
+fn server_and_single_path_have_no_status_to_set() {
+    let mut world = Bonded::new(&[link(8, 20), link(8, 20)], 1);
+    let now = world.now;
+    assert!(!world.server.set_path_status(now, 0, PathStatus::Standby));
+    assert!(!world.client.set_path_status(now, 2, PathStatus::Standby), "beyond the number");
+    let mut one = Bonded::new(&[link(8, 20)], 1);
+    assert!(!one.client.set_path_status(now, 0, PathStatus::Standby));
 }

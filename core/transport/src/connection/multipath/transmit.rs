@@ -17,11 +17,15 @@ impl Connection {
             let index = self.latest_path();
             return self.on_path(index, |connection| connection.transmit_closing(now, buffer));
         }
-        if let Some(sent) = self.transmit_path_id(now, buffer) {
+        let announced = self.transmit_path_id(now, buffer);
+        if let Some(sent) = announced.or_else(|| self.transmit_path_status(now, buffer)) {
             return Some(sent);
         }
         let count = self.path_count();
         for index in 0..count {
+            if self.path_at(index).is_closed() {
+                continue;
+            }
             let sent = self.on_path(index, |connection| {
                 let sent = connection.transmit_path_frame(now, buffer);
                 sent.or_else(|| connection.transmit_mtu_probe(now, buffer))
@@ -32,7 +36,7 @@ impl Connection {
             }
         }
         self.payload.messages.expire(now);
-        if count == 1 {
+        if count == 1 && !self.path.is_closed() {
             return self.transmit_packets(now, buffer, segments, None);
         }
         let chosen = self.schedule(now);
@@ -61,6 +65,7 @@ impl Connection {
     fn transmit_forced(&mut self, now: Time, index: usize, buffer: &mut [u8]) -> Option<Transmit> {
         let path = self.path_at(index);
         if index == 0 && self.path_count() == 1
+            || path.is_closed()
             || !path.sender.is_forced()
             || !path.address.is_validated()
         {
@@ -79,7 +84,8 @@ impl Connection {
     /// A packet with a report alone, if one is due on this path.
     fn transmit_report(&mut self, now: Time, index: usize, buffer: &mut [u8]) -> Option<Transmit> {
         let path = self.path_at(index);
-        if !path.address.is_validated() || !path.receiver.must_report(now) {
+        let may_carry = path.address.is_validated() && !path.is_closed();
+        if !may_carry || !path.receiver.must_report(now) {
             return None;
         }
         let report = Some(PacketContent::Report);

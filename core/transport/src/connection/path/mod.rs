@@ -138,7 +138,8 @@ impl Path {
     /// Whether it may carry data: its address is validated, and the peer answers on it.
     #[inline]
     pub fn is_usable(&self) -> bool {
-        self.address.is_validated() && !self.scheduled.liveness.is_silent()
+        let is_answered = !self.scheduled.liveness.is_silent();
+        self.address.is_validated() && is_answered && !self.is_closed()
     }
     /// Computes its state for the scheduler, if that is outdated.
     pub fn refresh(&mut self, now: Time, payload: &mut ConnectionPayload) {
@@ -159,7 +160,8 @@ impl Path {
     /// meanwhile (`elsewhere`), and never comes while all data have arrived.
     pub fn silence_due(&self, elsewhere: bool, all_arrived: bool) -> Time {
         let is_silent = self.scheduled.liveness.is_silent();
-        if all_arrived || !self.address.is_validated() || !elsewhere && !is_silent {
+        let is_out = self.is_closed() || !self.address.is_validated();
+        if all_arrived || is_out || !elsewhere && !is_silent {
             return Time::NEVER;
         }
         self.scheduled.liveness.due(self.sender.pto())
@@ -309,8 +311,15 @@ impl Path {
 
     /// When to call [`on_timeout`](Path::on_timeout). A tick of the controller comes no earlier than `earliest`.
     pub fn next_timeout(&self, earliest: Time) -> Time {
+        if self.is_closed() {
+            return Time::NEVER;
+        }
         let held = self.hold.until.unwrap_or(Time::NEVER);
         self.sender.next_timeout(earliest).min(held).min(self.address.next_timeout())
+    }
+    /// When a report is due.
+    pub fn report_due(&self) -> Time {
+        if self.is_closed() { Time::NEVER } else { self.receiver.next_timeout() }
     }
     /// A timer fired. If it was the PTO, a probe is sent next. `may_be_long` returns whether a datagram of this size may
     /// leave.

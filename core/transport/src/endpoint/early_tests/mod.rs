@@ -349,7 +349,7 @@ fn migrated_client_gets_a_token_for_its_address() {
     let client = world.net.ports.remove(&CLIENT.parse().unwrap()).unwrap();
     world.net.ports.insert(elsewhere, client);
     let at = elsewhere.to_string();
-    world.net.at(&at).connection(handle).unwrap().on_local_address_change();
+    world.net.at(&at).connection(handle).unwrap().on_local_address_change(0);
     world.run(2.0);
     let moved =
         |e: &(SocketAddr, Handle, ConnectionEvent)| e.2 == ConnectionEvent::Moved(elsewhere);

@@ -1,0 +1,43 @@
+//! A frame of the client that is repeated until the server answers it.
+
+use narrows_base::{Duration, Time};
+
+/// Most repetitions.
+const MAX_TRIES: u32 = 12;
+/// Longest time between them.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// When a frame leaves.
+#[derive(Debug)]
+pub(super) struct Announcement {
+    /// [`Time::NEVER`] while there is nothing to send.
+    pub due: Time,
+    tries: u32,
+}
+
+impl Default for Announcement {
+    fn default() -> Announcement {
+        Announcement { due: Time::NEVER, tries: 0 }
+    }
+}
+
+impl Announcement {
+    /// The frame is to leave now.
+    pub fn begin(&mut self, now: Time) {
+        self.due = now;
+        self.tries = 0;
+    }
+    /// The frame need not leave (again).
+    pub fn end(&mut self) {
+        self.due = Time::NEVER;
+    }
+    /// The frame leaves. With `is_repeated` it leaves again after a probe timeout, doubling.
+    pub fn on_sent(&mut self, now: Time, pto: Duration, is_repeated: bool) {
+        self.due = Time::NEVER;
+        if is_repeated && self.tries < MAX_TRIES {
+            let pause = pto.saturating_mul(1 << self.tries.min(8));
+            self.due = now + pause.min(MAX_PAUSE.max(pto));
+            self.tries += 1;
+        }
+    }
+}
