@@ -72,7 +72,7 @@ pub use block::{block_on, block_on_for};
 pub use clock::Clock;
 pub use endpoint::{
     Blocking, ConnectOptions, Connection, Driver, Endpoint, OPENING_TIMEOUT, Options,
-    ReceiveStream, SendStream,
+    ReceiveStream, SendStream, WeakConnection,
 };
 pub use error::{Error, SystemError};
 pub use local_path::LocalPath;

@@ -72,6 +72,15 @@ impl LocalPath {
         paths
     }
 
+    /// The number of its interface; `None` if there is none now, or the system does not tell. An interface that is made
+    /// anew under the same name has another number.
+    pub fn interface_index(&self) -> Option<u32> {
+        match self {
+            LocalPath::Interface(name) => system::index_of(name),
+            LocalPath::Address(address) => system::index_of(&system::name_of(*address)?),
+        }
+    }
+
     /// Checks that there is a route to a server's address from there. Sends no packet.
     ///
     /// # Errors
@@ -178,6 +187,9 @@ mod system {
         routes.extend(DefaultRoute::of_ipv6(&table("/proc/net/ipv6_route")));
         routes
     }
+    pub fn index_of(name: &str) -> Option<u32> {
+        nix::net::if_::if_nametoindex(name).ok()
+    }
     pub fn bind_to(socket: &Socket, name: &str) -> io::Result<()> {
         Ok(setsockopt(socket, sockopt::BindToDevice, &OsString::from(name))?)
     }
@@ -196,6 +208,9 @@ mod system {
         Vec::new()
     }
     pub fn name_of(_: IpAddr) -> Option<String> {
+        None
+    }
+    pub fn index_of(_: &str) -> Option<u32> {
         None
     }
     pub fn default_routes() -> Vec<super::DefaultRoute> {

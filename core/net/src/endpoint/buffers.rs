@@ -70,6 +70,17 @@ pub(super) struct TurnBuffers {
 }
 
 impl TurnBuffers {
+    /// Replaces the socket of a path, or adds the one of the next path.
+    pub fn replace(&mut self, path: usize, socket: Arc<Socket>) {
+        let Some(place) = path.checked_sub(1) else {
+            self.socket = socket;
+            return;
+        };
+        match self.further.get_mut(place) {
+            Some(further) => further.socket = socket,
+            None => self.further.push(FurtherSocket::new(socket)),
+        }
+    }
     pub fn new(socket: Arc<Socket>, further: &[Arc<Socket>]) -> TurnBuffers {
         TurnBuffers {
             socket,

@@ -8,11 +8,13 @@ use super::take_turn::{ItemKind, TakeTurn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_transport::connection::{PathStats, ReceivedMessage, Stats};
+use narrows_transport::connection::{
+    Connection as Machine, PathStats, PathStatus, ReceivedMessage, Stats,
+};
 use narrows_transport::endpoint::Facts;
 use std::future::poll_fn;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 /// A connection. Clones refer to the same connection. After the last clone and the last of its streams are dropped, it
@@ -34,6 +36,19 @@ use std::task::{Context, Poll};
 #[derive(Clone, Debug)]
 pub struct Connection {
     hold: Arc<ConnectionRef>,
+}
+
+/// A reference to a connection that does not keep it open.
+#[derive(Clone, Debug)]
+pub struct WeakConnection {
+    hold: Weak<ConnectionRef>,
+}
+
+impl WeakConnection {
+    /// The connection, unless its last handle was dropped.
+    pub fn upgrade(&self) -> Option<Connection> {
+        Some(Connection { hold: self.hold.upgrade()? })
+    }
 }
 
 impl Connection {
@@ -339,6 +354,29 @@ impl Connection {
         self.hold.shared().with_now(|core, now| {
             core.state(handle).is_ok() && core.endpoint.open_path(now, handle, path)
         })
+    }
+
+    /// Sets the status of a path for both directions, at the end that opened the connection. On standby it carries data
+    /// only while no available path answers; [`PathStatus::Unusable`] closes it for good. A path that is not open yet
+    /// begins so. Returns whether the path is within the agreed number and not closed.
+    pub fn set_path_status(&self, path: u8, status: PathStatus) -> bool {
+        let set = |machine: &mut Machine, now: Time| machine.set_path_status(now, path, status);
+        self.hold.with_now(set).unwrap_or(false)
+    }
+
+    /// Moves a path of the endpoint's connections to another socket, as after its interface was made anew, or adds the
+    /// socket of the next path. Returns whether there is such a path.
+    ///
+    /// # Errors
+    /// The socket is not bound.
+    pub fn rebind_path(&self, path: u8, socket: UdpSocket) -> Result<bool, Error> {
+        let socket = Arc::new(super::bound(socket)?);
+        Ok(self.hold.shared().rebind(usize::from(path), socket))
+    }
+
+    /// A reference that does not keep the connection open.
+    pub fn downgrade(&self) -> WeakConnection {
+        WeakConnection { hold: Arc::downgrade(&self.hold) }
     }
 
     /// Statistics of each path that has begun; after the connection's end none.

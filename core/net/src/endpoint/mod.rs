@@ -23,7 +23,7 @@ mod turn;
 mod wait_queue;
 
 pub use self::blocking::Blocking;
-pub use self::connection::Connection;
+pub use self::connection::{Connection, WeakConnection};
 pub use self::observer::{ConnectionView, Observer};
 pub use self::options::{ConnectOptions, Driver, OPENING_TIMEOUT, Options, connection, new_key};
 pub use self::receive_stream::ReceiveStream;
@@ -164,7 +164,7 @@ impl Endpoint {
         if socket.local().is_ipv4() != self.local_addr().is_ipv4() {
             return Err(Error::Address { address: socket.local() });
         }
-        self.shared().rebind(Arc::new(socket));
+        self.shared().rebind(0, Arc::new(socket));
         Ok(())
     }
 

@@ -41,14 +41,27 @@ pub(super) enum DriverWaker {
     Task(Mutex<Option<Waker>>),
 }
 
+/// The sockets of an endpoint.
+#[derive(Clone)]
+struct SocketSet {
+    /// Of path 0.
+    first: Arc<Socket>,
+    /// Of further paths.
+    further: Vec<Arc<Socket>>,
+}
+
+impl SocketSet {
+    fn all(&self) -> impl Iterator<Item = &Arc<Socket>> {
+        std::iter::once(&self.first).chain(&self.further)
+    }
+}
+
 pub(super) struct EndpointShared {
     pub core: Mutex<Core>,
     /// Lock order: `turn` before `core`.
     turn: Mutex<TurnBuffers>,
-    /// A copy of the turn's, for callers without the turn.
-    socket: RwLock<Arc<Socket>>,
-    /// Sockets of further paths.
-    further: Vec<Arc<Socket>>,
+    /// Copies of the turn's, for callers without the turn.
+    sockets: RwLock<Arc<SocketSet>>,
     /// Number of socket replacements, and the errors of former sockets.
     rebound: AtomicU64,
     past_errors: AtomicU64,
@@ -97,47 +110,56 @@ impl EndpointShared {
         let turn = Mutex::new(TurnBuffers::new(socket.clone(), &further));
         let rebound = AtomicU64::new(0);
         let past_errors = AtomicU64::new(0);
-        let socket = RwLock::new(socket);
-        EndpointShared {
-            core,
-            turn,
-            socket,
-            further,
-            rebound,
-            past_errors,
-            clock,
-            tap,
-            waker,
-            state,
-        }
+        let sockets = RwLock::new(Arc::new(SocketSet { first: socket, further }));
+        EndpointShared { core, turn, sockets, rebound, past_errors, clock, tap, waker, state }
     }
 
-    /// The current socket.
+    /// The current sockets.
+    fn sockets(&self) -> Arc<SocketSet> {
+        self.sockets.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// The current socket of path 0.
     pub fn socket(&self) -> Arc<Socket> {
-        self.socket.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.sockets().first.clone()
     }
     /// Failed sends and receives, of all sockets.
     pub fn errors(&self) -> u64 {
-        let further: u64 = self.further.iter().map(|socket| socket.errors()).sum();
-        self.past_errors.load(Ordering::Relaxed) + self.socket().errors() + further
+        let present: u64 = self.sockets().all().map(|socket| socket.errors()).sum();
+        self.past_errors.load(Ordering::Relaxed) + present
     }
     /// Number of socket replacements.
     #[cfg(feature = "runtime-tokio")]
     pub fn rebound(&self) -> u64 {
         self.rebound.load(Ordering::Acquire)
     }
-    /// Replaces the socket, after a last receive from the old one.
-    pub fn rebind(&self, socket: Arc<Socket>) {
+    /// Replaces the socket of a path, after a last receive from the old one; or adds the next one. Returns whether there
+    /// is such a path.
+    pub fn rebind(&self, path: usize, socket: Arc<Socket>) -> bool {
         let mut turn = self.turn();
         turn.receive();
         turn.run(self);
-        self.past_errors.fetch_add(turn.socket.errors(), Ordering::Relaxed);
-        turn.socket = socket.clone();
-        *self.socket.write().unwrap_or_else(PoisonError::into_inner) = socket;
+        let mut sockets = SocketSet::clone(&self.sockets());
+        let SocketSet { first, further } = &mut sockets;
+        let next = further.len() + 1;
+        let place = match path.checked_sub(1) {
+            None => Some(first),
+            Some(index) => further.get_mut(index),
+        };
+        match place {
+            Some(place) => {
+                self.past_errors.fetch_add(place.errors(), Ordering::Relaxed);
+                *place = socket.clone();
+            }
+            None if path == next => further.push(socket.clone()),
+            None => return false,
+        }
+        turn.replace(path, socket);
+        *self.sockets.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sockets);
         self.rebound.fetch_add(1, Ordering::Release);
         drop(turn);
         // Wakes the driver, which may wait for the old socket.
-        self.with(Core::on_local_address_change);
+        self.with(|core| core.on_local_address_change(path));
+        true
     }
 
     /// Locks the core, to be held briefly. After a panic of another thread the core is usable enough to report the end.
@@ -195,9 +217,11 @@ impl EndpointShared {
     pub fn sleep(&self, due: Time, room: bool) {
         #[cfg_attr(not(feature = "runtime-tokio"), expect(irrefutable_let_patterns))]
         let DriverWaker::Thread(waker) = &self.waker else { return };
-        let socket = self.socket();
-        let further = self.further.iter().map(|socket| wait::Interest { socket, room: false });
-        let all = std::iter::once(wait::Interest { socket: &socket, room }).chain(further);
+        let sockets = self.sockets();
+        let first = wait::Interest { socket: &sockets.first, room };
+        let further = sockets.further.iter();
+        let further = further.map(|socket| wait::Interest { socket, room: false });
+        let all = std::iter::once(first).chain(further);
         let now = self.clock.now();
         if wait::wait(all, waker, now, due).is_err() {
             // If the system refuses to wait, avoid spinning.
@@ -459,11 +483,12 @@ impl Core {
         }
     }
 
-    /// Announces this end's new address to all peers.
-    fn on_local_address_change(&mut self) {
+    /// Announces this end's new address of a path to all peers.
+    fn on_local_address_change(&mut self, path: usize) {
         for (handle, state) in &self.states {
             if state.stage == ConnectionStage::Open {
-                self.endpoint.inspect(*handle, Machine::on_local_address_change);
+                let change = |machine: &mut Machine| machine.on_local_address_change(path as u8);
+                self.endpoint.inspect(*handle, change);
             }
         }
     }
