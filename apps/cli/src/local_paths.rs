@@ -5,6 +5,7 @@ use crate::terminal::note;
 use clap::Args;
 use narrows_base::SpecError;
 use narrows_net::LocalPath;
+use narrows_peers::path_choice::{PathChoice, PathChoices};
 use narrows_transport::connection::MAX_PATHS;
 use std::str::FromStr;
 
@@ -12,24 +13,31 @@ use std::str::FromStr;
 #[derive(Args, Clone, Debug, Default)]
 pub struct PathArgs {
     /// Use this interface or local address, as eth0 or 192.0.2.1, or `all` interfaces with a default route; give it
-    /// several times to use all of them at once (rrtp)
+    /// several times to use all of them at once (rrtp). eth0=standby: only while no other one answers;
+    /// eth0:quota=2GB: at most so many bytes, of both directions
     #[arg(long = "path", value_name = "IFACE|ADDRESS|all")]
     pub paths: Vec<PathArg>,
 }
 
 /// A value of `--path`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum PathArg {
     /// Every interface with a default route ([`LocalPath::all`]).
     All,
-    /// This interface or address.
-    Of(LocalPath),
+    /// This interface or address, with its options.
+    Of(PathChoice),
 }
 
 impl FromStr for PathArg {
     type Err = SpecError;
     fn from_str(text: &str) -> Result<PathArg, SpecError> {
-        Ok(if text == "all" { PathArg::All } else { PathArg::Of(LocalPath::read(text)?) })
+        if let Some(options) = text.strip_prefix("all")
+            && options.starts_with(['=', ':'])
+        {
+            let line = "all takes no options: name each path to give it one";
+            return Err(SpecError::new(line));
+        }
+        Ok(if text == "all" { PathArg::All } else { PathArg::Of(PathChoice::read(text)?) })
     }
 }
 
@@ -49,7 +57,16 @@ impl PathArgs {
     ///
     /// # Errors
     /// There is none, or there are too many or equal ones.
-    pub fn named(&self) -> Result<Vec<LocalPath>, Failure> {
+    pub fn named(&self) -> Result<PathChoices, Failure> {
+        let all = self.choices()?;
+        if !all.is_empty() && all.iter().all(|path| path.is_standby) {
+            let line = "--path: one of the paths must not be on standby";
+            return Err(Failure::Input(line.into()));
+        }
+        Ok(PathChoices { all, note: Some(|line| note(&format!("narrows: {line}"))) })
+    }
+
+    fn choices(&self) -> Result<Vec<PathChoice>, Failure> {
         let input = |line: String| Err(Failure::Input(line));
         if let [PathArg::All] = self.paths[..] {
             let mut all = LocalPath::all();
@@ -60,17 +77,17 @@ impl PathArgs {
             for path in all.drain(all.len().min(MAX_PATHS.into())..) {
                 note(&format!("narrows: --path {path} is left out: at most {MAX_PATHS} paths"));
             }
-            return Ok(all);
+            return Ok(all.into_iter().map(PathChoice::from).collect());
         }
         if self.paths.len() > MAX_PATHS.into() {
             return input(format!("--path: at most {MAX_PATHS} paths"));
         }
-        let mut named: Vec<LocalPath> = Vec::new();
+        let mut named: Vec<PathChoice> = Vec::new();
         for path in &self.paths {
             match path {
                 PathArg::All => return input("--path all: no other --path is needed".into()),
-                PathArg::Of(path) if named.contains(path) => {
-                    return input(format!("--path {path}: given twice"));
+                PathArg::Of(path) if named.iter().any(|other| other.local == path.local) => {
+                    return input(format!("--path {}: given twice", path.local));
                 }
                 PathArg::Of(path) => named.push(path.clone()),
             }

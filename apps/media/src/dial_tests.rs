@@ -27,7 +27,7 @@ fn dial(patience: Duration) -> Dial {
         config: config(),
         patience,
         tap: None,
-        paths: Vec::new(),
+        paths: Default::default(),
     };
     Dial::new(peer, DialWords { stranger: "unknown", other_protocol: None })
 }

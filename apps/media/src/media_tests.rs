@@ -147,7 +147,7 @@ pub(super) fn peer(at: SocketAddr, its: &Identity, identity: &Identity) -> Peer 
         config: config(),
         patience: Duration::from_secs(10),
         tap: None,
-        paths: Vec::new(),
+        paths: Default::default(),
     }
 }
 

@@ -3,12 +3,13 @@
 //! defines the content of the connections.
 
 use crate::key::{self, Identity};
+use crate::path_choice::PathChoices;
 use crate::paths::LocalPaths;
 use crate::{Error, ErrorKind};
 use narrows_base::Duration;
 use narrows_net::dial::{DialledAddress, lookup, ordered, until};
 use narrows_net::tap::Tap;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, LocalPath, Options};
+use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, Options};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
@@ -37,8 +38,8 @@ pub struct Peer {
     pub patience: Duration,
     /// Observer of each connection's endpoint.
     pub tap: Option<Arc<dyn Tap>>,
-    /// Local interfaces and addresses of each connection's paths; without any, the system chooses.
-    pub paths: Vec<LocalPath>,
+    /// Local ends of each connection's paths.
+    pub paths: PathChoices,
 }
 
 /// Error texts of the application for peers that do not match.
@@ -173,7 +174,7 @@ impl Dial {
         let mut others = dialled.others(NetError::brief);
         self.prefer(address);
         let connection = dialled.value;
-        others += &bound.open(&connection);
+        others += &bound.open(&connection, address);
         Ok(DialledPeer { connection, endpoint, address, others })
     }
 

@@ -19,6 +19,8 @@ pub mod dial;
 pub mod error;
 pub mod key;
 pub mod learned;
+pub mod path_choice;
+mod path_keeper;
 pub mod paths;
 pub mod rate_cap;
 pub mod refusals;

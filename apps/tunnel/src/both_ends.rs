@@ -11,10 +11,11 @@ use crate::server::{ServerOptions, TunnelServer};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error, LocalPath, Options};
+use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options};
 use narrows_peers::access::AllowList;
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::LearnedPaths;
+use narrows_peers::path_choice::PathChoices;
 use narrows_peers::{Identity, key};
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
@@ -49,7 +50,7 @@ pub(crate) struct Near {
     pub silence: Duration,
     pub receiving: PathHints,
     pub learned: Option<(Arc<LearnedPaths>, String)>,
-    pub paths: Vec<LocalPath>,
+    pub paths: PathChoices,
 }
 
 impl Near {
@@ -57,7 +58,7 @@ impl Near {
         let patience = Duration::from_secs(10);
         let silence = Duration::from_secs(12);
         let receiving = PathHints::default();
-        Near { at, patience, silence, receiving, learned: None, paths: Vec::new() }
+        Near { at, patience, silence, receiving, learned: None, paths: PathChoices::default() }
     }
 }
 

@@ -303,7 +303,7 @@ impl Tunnel {
     async fn connect_somehow(&self) -> Result<FarConnection, Error> {
         let addresses = self.dial.addresses().await?;
         let config = for_tunnel(self.dial.peer.config.clone(), self.incoming)?;
-        if !self.dial.peer.paths.is_empty() {
+        if !self.dial.peer.paths.all.is_empty() {
             return self.connect_over_udp(&addresses, config).await;
         }
         let is_unanswered = |e: &Error| e.kind == ErrorKind::Unreachable;

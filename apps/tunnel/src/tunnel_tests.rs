@@ -14,6 +14,7 @@ use narrows_net::endpoint::connection;
 use narrows_net::probe::{self, ProbeError, ProbeOptions};
 use narrows_peers::dial::Peer;
 use narrows_peers::learned::{LearnedPaths, client};
+use narrows_peers::path_choice::{PathChoice, PathChoices};
 use narrows_peers::{ErrorKind, Identity, key};
 use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Permit, ServerKey};
@@ -209,7 +210,7 @@ async fn unlisted_client_ends_with_one_line_and_is_logged() {
             config: config(),
             patience: narrows_base::Duration::from_secs(10),
             tap: None,
-            paths: Vec::new(),
+            paths: Default::default(),
         },
         receiving: PathHints::default(),
         silence: narrows_base::Duration::from_secs(12),
@@ -465,7 +466,8 @@ async fn chosen_path_does_not_fall_back_to_tcp() {
     let (listener, _silent, at) = listening_over_both().await;
     tokio::spawn(crate::test_path::carry_tcp(listener, far.at));
     let patience = narrows_base::Duration::from_millis(300);
-    let paths = vec![narrows_net::LocalPath::read("127.0.0.1").unwrap()];
+    let all = vec![PathChoice::read("127.0.0.1").unwrap()];
+    let paths = PathChoices { all, note: None };
     let (_tunnel, near_log) = far.near_as(Near { patience, paths, ..Near::at(at) });
     while near_log.lock().unwrap().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

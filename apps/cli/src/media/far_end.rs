@@ -5,8 +5,8 @@ use crate::transfer::{client_key, known_servers, pin, server_key};
 use crate::transport::address;
 use narrows_files::{Scheme, Url};
 use narrows_media::dial::Peer;
-use narrows_net::LocalPath;
 use narrows_peers::access::AllowList;
+use narrows_peers::path_choice::PathChoices;
 use narrows_peers::{Identity, error};
 use narrows_transport::connection::ConnectionConfig;
 use std::net::SocketAddr;
@@ -70,7 +70,7 @@ pub fn connected(
     words: FarEndWords,
     identity: Option<&Path>,
     config: ConnectionConfig,
-    paths: Vec<LocalPath>,
+    paths: PathChoices,
 ) -> Result<FarEnd, Failure> {
     let shown = error::shown(url);
     let url = Url::read(url)?;

@@ -130,7 +130,7 @@ impl TcpEnds {
                 config: self.config.clone(),
                 patience: PATIENCE,
                 tap: None,
-                paths: Vec::new(),
+                paths: Default::default(),
             },
             receiving: PathHints::default(),
             silence: PATIENCE,

@@ -24,6 +24,12 @@ fn impossible_paths_give_one_line_and_exit_2() {
         (&["get", "--path", "lo", "--path", "lo", url], "--path lo: given twice"),
         (&["get", "--path", "all", "--path", "lo", url], "no other --path is needed"),
         (&["get", "--path", "lo", "tcp://127.0.0.1:9/f"], "--path is for rrtp"),
+        (&["get", "--path", "lo=3", url], "'3' is unknown here: =standby or :quota=2GB"),
+        (&["get", "--path", "lo=standby", url], "one of the paths must not be on standby"),
+        (&["get", "--path", "lo:quota=0B", url], "at least 1B is needed"),
+        (&["get", "--path", "lo:quota=2", url], "2"),
+        (&["get", "--path", "lo", "--path", "lo=standby", url], "--path lo: given twice"),
+        (&["get", "--path", "all=standby", url], "all takes no options"),
         (&["put", "--path", "192.0.2", "/etc/hosts", url], "unknown interface '192.0.2'"),
         (&["tunnel", "connect", "--path", "l0", "--socks", "0", "rrtp://127.0.0.1:9"], "'lo'"),
         (&["media", "send", "--path", "l0", "rrtp://127.0.0.1:9"], "'lo'"),
@@ -53,60 +59,105 @@ fn unbindable_path_is_left_out_with_a_line() {
     assert!(line.contains("127.0.0.1:9") && !line.contains("no --path"), "{line}");
 }
 
+/// A server and a home behind two links of 20 Mbit/s, with a file of 6 MB at the server.
+struct TwoLinks {
+    folder: tempfile::TempDir,
+    bytes: Vec<u8>,
+}
+
+impl TwoLinks {
+    fn new() -> TwoLinks {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str| {
+            format!(
+                "[[link]]\nname = \"{name}\"\nfrom = \"home\"\nto = \"server\"\nrate = \"20Mbit/s\"\ndelay = \"10ms\"\n"
+            )
+        };
+        let flows = "[[flows]]\nprotocol = \"rrtp\"\nfrom = \"home\"\nto = \"server\"\n\
+                     paths = [[\"one\"], [\"two\"]]\n";
+        let bytes: Vec<u8> = (0..6_000_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+        let links = TwoLinks { folder, bytes };
+        let topology = format!("{}{}{flows}", link("one"), link("two"));
+        std::fs::write(links.at("two.toml"), topology).unwrap();
+        for name in ["www", "s", "h"] {
+            std::fs::create_dir(links.at(name)).unwrap();
+        }
+        std::fs::write(links.at("www/f.bin"), &links.bytes).unwrap();
+        links
+    }
+    fn at(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+    /// Runs commands at home, in which `$narrows` is the program and `$1` and `$2` are the interfaces. `None` if this
+    /// machine cannot.
+    fn run(&self, commands: &str) -> Option<Output> {
+        let program = env!("CARGO_BIN_EXE_narrows");
+        let serve = format!(
+            "server=HOME={} exec {program} serve {} --allow-put --listen 0.0.0.0:47470",
+            self.at("s"),
+            self.at("www")
+        );
+        let script = format!(
+            "home=export HOME={home}; cd {home}; narrows={program}; \
+             set -- $(grep -o 'narrows[0-9]*b' /proc/net/dev | sort); \
+             for n in $(seq 100); do \
+               $narrows ls rrtp://server/ >ls.txt 2>&1 && break; sleep .1; done; \
+             {commands}",
+            home = self.at("h"),
+        );
+        let topology = self.at("two.toml");
+        let args = ["link", "--scenario", &topology, "--quiet", "--at", &serve, "--at", &script];
+        let out = narrows(&args, self.folder.path());
+        let said = text(&out.stderr);
+        if said.contains("user namespaces") || said.contains("TUN") || said.contains("not found") {
+            eprintln!("skipped: {}", said.trim());
+            return None;
+        }
+        assert!(out.status.success(), "{said}");
+        Some(out)
+    }
+}
+
+/// The bytes of each path in each line of JSON. The server's lines begin with its name.
+fn path_bytes(out: &Output) -> Vec<Vec<u64>> {
+    let printed = text(&out.stdout);
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let of_line = |line: Value| {
+        let paths = line["paths"].as_array().unwrap().clone();
+        paths.iter().map(|path| path["bytes"].as_u64().unwrap()).collect()
+    };
+    lines.map(of_line).collect()
+}
+
 /// The file's bytes cross both links, in either direction.
 #[test]
 fn get_and_put_use_both_links_of_a_scenario() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let link = |name: &str| {
-        format!(
-            "[[link]]\nname = \"{name}\"\nfrom = \"home\"\nto = \"server\"\nrate = \"20Mbit/s\"\ndelay = \"10ms\"\n"
-        )
-    };
-    let flows = "[[flows]]\nprotocol = \"rrtp\"\nfrom = \"home\"\nto = \"server\"\n\
-                 paths = [[\"one\"], [\"two\"]]\n";
-    std::fs::write(at("two.toml"), format!("{}{}{flows}", link("one"), link("two"))).unwrap();
-    std::fs::create_dir(at("www")).unwrap();
-    let bytes: Vec<u8> = (0..6_000_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
-    std::fs::write(at("www/f.bin"), &bytes).unwrap();
-    let program = env!("CARGO_BIN_EXE_narrows");
-    let serve = format!(
-        "server=HOME={} exec {program} serve {} --allow-put --listen 0.0.0.0:47470",
-        at("s"),
-        at("www")
-    );
-    let script = format!(
-        "home=export HOME={home}; cd {home}; \
-         for n in $(seq 100); do \
-           {program} ls rrtp://server/ >ls.txt 2>&1 && break; sleep .1; done; \
-         {program} get --json --path all rrtp://server/f.bin && \
-         {program} put --json --path all f.bin rrtp://server/g.bin",
-        home = at("h"),
-    );
-    for name in ["s", "h"] {
-        std::fs::create_dir(at(name)).unwrap();
+    let links = TwoLinks::new();
+    let commands = "$narrows get --json --path all rrtp://server/f.bin && \
+                    $narrows put --json --path all f.bin rrtp://server/g.bin";
+    let Some(out) = links.run(commands) else { return };
+    assert!(std::fs::read(links.at("h/f.bin")).unwrap() == links.bytes, "other bytes");
+    assert!(std::fs::read(links.at("www/g.bin")).unwrap() == links.bytes, "other bytes");
+    let transfers = path_bytes(&out);
+    assert_eq!(transfers.len(), 2, "{}", text(&out.stderr));
+    for paths in transfers {
+        assert_eq!(paths.len(), 2);
+        // Which share each gets depends on the time. A path that carries no data has far less.
+        assert!(paths.iter().all(|bytes| *bytes > 300_000), "{paths:?}");
     }
-    let args = ["link", "--scenario", &at("two.toml"), "--quiet", "--at", &serve, "--at", &script];
-    let out = narrows(&args, folder.path());
+}
+
+#[test]
+fn standby_link_carries_no_file_and_quota_ends_a_link() {
+    let links = TwoLinks::new();
+    let commands = "$narrows get --json --path $2=standby --path $1 rrtp://server/f.bin && rm f.bin && \
+                    $narrows get --json --path $1 --path $2:quota=500kB rrtp://server/f.bin";
+    let Some(out) = links.run(commands) else { return };
+    assert!(std::fs::read(links.at("h/f.bin")).unwrap() == links.bytes, "other bytes");
     let said = text(&out.stderr);
-    if said.contains("user namespaces") || said.contains("TUN") || said.contains("not found") {
-        eprintln!("skipped: {}", said.trim());
-        return;
-    }
-    assert!(out.status.success(), "{said}");
-    assert!(std::fs::read(at("h/f.bin")).unwrap() == bytes, "other bytes");
-    assert!(std::fs::read(at("www/g.bin")).unwrap() == bytes, "other bytes");
-    // The server's lines begin with its name.
-    let printed = text(&out.stdout);
-    let lines: Vec<Value> =
-        printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    assert_eq!(lines.len(), 2, "{said}");
-    for line in lines {
-        let paths = line["paths"].as_array().unwrap();
-        assert_eq!(paths.len(), 2, "{line}");
-        for path in paths {
-            // Which share each gets depends on the time. A path that carries no data has far less.
-            assert!(path["bytes"].as_u64().unwrap() > 300_000, "{line}");
-        }
-    }
+    let transfers = path_bytes(&out);
+    assert_eq!(transfers.len(), 2, "{said}");
+    assert!(transfers[0][0] > 5_900_000 && transfers[0][1] < 100_000, "{transfers:?}");
+    assert!(said.contains("has used its quota: it carries no more"), "{said}");
+    assert!(transfers[1][0] > transfers[1][1], "{transfers:?}");
 }

@@ -10,13 +10,14 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_net::block::sleep_until;
 use narrows_net::tap::Tap;
 use narrows_net::{
-    ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, LocalPath, Options,
-    ReceiveStream, SendStream,
+    ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
+    SendStream,
 };
 use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
-use narrows_peers::paths::{LocalPaths, PathBytes};
+use narrows_peers::path_choice::PathChoices;
+use narrows_peers::paths::{LocalPaths, OpenPaths, PathBytes};
 use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
@@ -57,8 +58,8 @@ pub struct SessionOptions {
     pub patience: std::time::Duration,
     /// Receives one line, once, when the server is busy and the request is repeated.
     pub busy: fn(&str),
-    /// Local interfaces and addresses of the connection's paths; without any, the system chooses.
-    pub paths: Vec<LocalPath>,
+    /// Local ends of the connection's paths.
+    pub paths: PathChoices,
     /// Receives one line if the server does not use all paths.
     pub note: fn(&str),
 }
@@ -82,7 +83,7 @@ impl SessionOptions {
             silence,
             patience,
             busy: |_| (),
-            paths: Vec::new(),
+            paths: PathChoices::default(),
             note: |_| (),
         }
     }
@@ -127,8 +128,8 @@ struct Current {
     endpoint: Endpoint,
     tokens: SavedTokens,
     signals: ServerSignals,
-    /// Where its paths leave, path 0 first.
-    paths: Vec<LocalPath>,
+    /// Where its paths leave.
+    paths: OpenPaths,
 }
 
 impl RrtpSession {
@@ -365,11 +366,11 @@ fn attempt(
     let connection = dialled.value;
     let tokens = how.tokens.clone();
     let signals = ServerSignals::default();
-    let notes = bound.open(&connection);
+    let notes = bound.open(&connection, address);
     if !notes.is_empty() {
         (how.note)(&format!("connected to {address}{notes}"));
     }
-    Ok(Current { address, connection, endpoint, tokens, signals, paths: bound.paths })
+    Ok(Current { address, connection, endpoint, tokens, signals, paths: bound.names })
 }
 
 impl Current {

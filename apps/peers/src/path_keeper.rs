@@ -1,0 +1,167 @@
+//! Keeps the paths of an open connection: moves one whose interface was made anew, opens one whose interface got a
+//! route, and closes one whose quota is used.
+
+use crate::path_choice::{PathChoice, PathChoices};
+use narrows_net::{Connection, LocalPath, WeakConnection};
+use narrows_transport::connection::{PathStats, PathStatus};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Time between two looks. A path whose interface is back is to be used within a second.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Where the paths of a connection leave, by their number.
+#[derive(Clone, Debug, Default)]
+pub struct OpenPaths {
+    list: Arc<Mutex<Vec<LocalPath>>>,
+}
+
+impl OpenPaths {
+    /// Path 0 first.
+    pub fn new(list: Vec<LocalPath>) -> OpenPaths {
+        OpenPaths { list: Arc::new(Mutex::new(list)) }
+    }
+    /// The local end of a path.
+    pub fn get(&self, number: u8) -> Option<LocalPath> {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.get(usize::from(number)).cloned()
+    }
+    fn add(&self, path: LocalPath) {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
+}
+
+/// A path that has a socket.
+struct KeptPath {
+    choice: PathChoice,
+    /// The interface to which its socket is bound, by number.
+    interface: Option<u32>,
+    /// Bytes of this connection that count for the quota already.
+    counted: u64,
+}
+
+impl KeptPath {
+    fn new(choice: PathChoice) -> KeptPath {
+        let interface = choice.local.interface_index();
+        KeptPath { choice, interface, counted: 0 }
+    }
+}
+
+/// Keeps the paths of one connection.
+pub(crate) struct PathKeeper {
+    connection: WeakConnection,
+    server: SocketAddr,
+    any_ipv6: bool,
+    /// By number.
+    open: Vec<KeptPath>,
+    /// Without a route so far.
+    absent: Vec<PathChoice>,
+    names: OpenPaths,
+    note: Option<fn(&str)>,
+}
+
+impl PathKeeper {
+    /// `bound` are the paths of the connection that have a socket, path 0 first.
+    pub fn new(
+        connection: &Connection,
+        server: SocketAddr,
+        any_ipv6: bool,
+        bound: &[PathChoice],
+        absent: Vec<PathChoice>,
+        names: OpenPaths,
+        choices: &PathChoices,
+    ) -> PathKeeper {
+        PathKeeper {
+            connection: connection.downgrade(),
+            server,
+            any_ipv6,
+            open: bound.iter().cloned().map(KeptPath::new).collect(),
+            absent,
+            names,
+            note: choices.note,
+        }
+    }
+
+    /// Runs in a thread of its own until the connection ends. Without a thread the paths are not kept.
+    pub fn start(mut self) {
+        let keep = move || {
+            loop {
+                std::thread::sleep(PAUSE);
+                let Some(connection) = self.connection.upgrade() else { break };
+                let stats = connection.paths();
+                if stats.is_empty() {
+                    break;
+                }
+                self.look(&connection, &stats);
+            }
+        };
+        let _ = std::thread::Builder::new().name("narrows-paths".into()).spawn(keep);
+    }
+
+    fn tell(&self, line: &str) {
+        if let Some(note) = self.note {
+            note(line);
+        }
+    }
+
+    fn look(&mut self, connection: &Connection, stats: &[PathStats]) {
+        for path in stats {
+            self.count(connection, path);
+            self.follow(connection, path.number);
+        }
+        let has_route = |choice: &PathChoice| choice.local.check_route(self.server).is_ok();
+        if let Some(place) = self.absent.iter().position(has_route) {
+            let choice = self.absent.remove(place);
+            self.open(connection, choice);
+        }
+    }
+
+    /// Counts a path's bytes, and closes it if its quota is used.
+    fn count(&mut self, connection: &Connection, path: &PathStats) {
+        let Some(kept) = self.open.get_mut(usize::from(path.number)) else { return };
+        let Some(quota) = &kept.choice.quota else { return };
+        let bytes = path.bytes_sent + path.bytes_received;
+        quota.add(bytes.saturating_sub(kept.counted));
+        kept.counted = bytes;
+        if quota.is_used() && path.status != PathStatus::Unusable {
+            connection.set_path_status(path.number, PathStatus::Unusable);
+            let line = format!("{} has used its quota: it carries no more", kept.choice.local);
+            self.tell(&line);
+        }
+    }
+
+    /// Moves a path to a new socket if its interface has another number than before: a socket stays bound to the old
+    /// one.
+    fn follow(&mut self, connection: &Connection, number: u8) {
+        let Some(kept) = self.open.get_mut(usize::from(number)) else { return };
+        let interface = kept.choice.local.interface_index();
+        if interface.is_none() || interface == kept.interface {
+            return;
+        }
+        let local = kept.choice.local.clone();
+        if local.check_route(self.server).is_err() {
+            return;
+        }
+        let Ok(socket) = local.bind(self.any_ipv6) else { return };
+        if connection.rebind_path(number, socket).unwrap_or(false) {
+            kept.interface = interface;
+            self.tell(&format!("{local} is back"));
+        }
+    }
+
+    /// Opens a path that had no route before.
+    fn open(&mut self, connection: &Connection, choice: PathChoice) {
+        let number = self.open.len() as u8;
+        let bound = choice.local.bind(self.any_ipv6);
+        let Ok(socket) = bound else { return self.absent.push(choice) };
+        if choice.is_standby {
+            connection.set_path_status(number, PathStatus::Standby);
+        }
+        if connection.rebind_path(number, socket).unwrap_or(false) && connection.open_path(number) {
+            self.names.add(choice.local.clone());
+            self.tell(&format!("{} has a route now", choice.local));
+            self.open.push(KeptPath::new(choice));
+        }
+    }
+}
