@@ -188,6 +188,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         limits: FlowControlLimits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
         send_buffer: 6 << 20,
         max_buffered: 32 << 20,
+        growth: Default::default(),
         turn_bytes: 0,
         max_message: 1400,
         messages_held: 1024,

@@ -2,7 +2,7 @@
 
 use super::announced;
 use crate::Protocol;
-use crate::streams::FlowControlLimits;
+use crate::streams::{FlowControlLimits, GrowthBudget};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ApplicationProtocols;
@@ -32,8 +32,10 @@ pub struct ConnectionConfig {
     /// Limit on bytes written and not yet acknowledged, over all streams.
     pub send_buffer: usize,
     /// The window of a stream and `send_buffer` grow up to this, if more than half of them is carried in one round
-    /// trip; the window of all streams grows up to half as much again. Lower values than theirs have no effect.
+    /// trip; the window of all streams grows by as much. Lower values than theirs have no effect.
     pub max_buffered: usize,
+    /// Bounds that growth for all connections with clones of this configuration together.
+    pub growth: Arc<GrowthBudget>,
     /// Bytes that a stream sends before the next one of its priority has its turn. With 0 they alternate packet by
     /// packet. If a turn is as long as a response, responses complete one after the other instead of all at the end.
     pub turn_bytes: u64,

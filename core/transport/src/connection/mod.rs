@@ -147,7 +147,7 @@ impl Connection {
         let multipath = Multipath::new(paths, &path_keys, side, config, template, &seed);
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.set_turn(config.turn_bytes);
-        streams.set_growth(config.max_buffered);
+        streams.set_growth(config.max_buffered, config.growth.clone());
         // A server sends little before the first acknowledgement, so it buffers little for a client.
         if side == Side::Client
             && let (Some(rate), Some(rtt)) = (believed.rate, believed.rtt.or(rtt))

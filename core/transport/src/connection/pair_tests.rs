@@ -109,6 +109,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         limits: FlowControlLimits { data: 1 << 22, stream: 1 << 21, both: 16, one_way: 16 },
         send_buffer: 1 << 20,
         max_buffered: 0,
+        growth: Default::default(),
         turn_bytes: 0,
         max_message: 1400,
         messages_held: 16,

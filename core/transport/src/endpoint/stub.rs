@@ -203,6 +203,7 @@ pub(super) fn connection() -> ConnectionConfig {
         limits: FlowControlLimits { data: 1 << 20, stream: 1 << 18, both: 4, one_way: 4 },
         send_buffer: 1 << 18,
         max_buffered: 0,
+        growth: Default::default(),
         turn_bytes: 0,
         max_message: 1000,
         messages_held: 16,

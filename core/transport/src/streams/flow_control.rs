@@ -103,6 +103,8 @@ pub(super) struct Total {
     pub window: ReceiveWindow,
     /// The least window of a stream whose data are read.
     pub of_stream: u64,
+    /// Bytes by which the window of all streams is larger.
+    beyond_one: u64,
     /// Bytes read by the application.
     pub read: u64,
     /// Ranges of received data behind gaps.
@@ -112,13 +114,14 @@ pub(super) struct Total {
 impl Total {
     pub fn new(limits: &FlowControlLimits) -> Total {
         let window = ReceiveWindow::new(limits.data);
-        Total { window, of_stream: limits.stream, read: 0, sent_frames: 0 }
+        let beyond_one = limits.data.saturating_sub(limits.stream);
+        Total { window, of_stream: limits.stream, beyond_one, read: 0, sent_frames: 0 }
     }
-    /// Widens the window of a stream to at least `size`, and that of all streams in proportion.
+    /// Widens the window of a stream to at least `size`, and that of all streams by as much.
     pub fn grow(&mut self, size: u64) {
         if size > self.of_stream {
             self.of_stream = size;
-            self.window.grow(size.saturating_add(size / 2));
+            self.window.grow(size.saturating_add(self.beyond_one));
         }
     }
 }

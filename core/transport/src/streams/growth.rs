@@ -11,6 +11,8 @@
 
 use super::Streams;
 use narrows_base::{Duration, Time};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ratio of the space to the bytes carried in one round trip.
 const TIMES: u64 = 2;
@@ -18,11 +20,39 @@ const TIMES: u64 = 2;
 /// a bound.
 const MAX_ROUND: Duration = Duration::from_secs(2);
 
+/// Bytes by which the buffers of all connections with one configuration may grow together: those of some five fast ones.
+/// Otherwise each of many clients could make a server hold much, one after the other.
+const BUDGET: u64 = 256 << 20;
+
+/// What is left for growth, shared by all connections with clones of one configuration.
+#[derive(Debug)]
+pub struct GrowthBudget {
+    left: AtomicU64,
+}
+
+impl Default for GrowthBudget {
+    fn default() -> GrowthBudget {
+        GrowthBudget { left: AtomicU64::new(BUDGET) }
+    }
+}
+
+impl GrowthBudget {
+    /// Takes up to `wanted` bytes. Returns how many.
+    fn take(&self, wanted: u64) -> u64 {
+        let rest = |left: u64| Some(left.saturating_sub(wanted));
+        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        before.unwrap_or_default().min(wanted)
+    }
+}
+
 /// Bytes carried in the round trip under way.
 #[derive(Debug, Default)]
 pub(super) struct BufferGrowth {
     /// Limit on the windows and on the send buffer.
     most: u64,
+    budget: Arc<GrowthBudget>,
+    /// Bytes of the budget in use.
+    grown: u64,
     began: Time,
     ends: Time,
     /// Bytes acknowledged in order, and bytes read, when it began.
@@ -30,16 +60,25 @@ pub(super) struct BufferGrowth {
     read: u64,
 }
 
-impl BufferGrowth {
-    pub fn new(most: usize) -> BufferGrowth {
-        BufferGrowth { most: most as u64, ..BufferGrowth::default() }
+impl Drop for BufferGrowth {
+    fn drop(&mut self) {
+        self.budget.left.fetch_add(self.grown, Ordering::Relaxed);
     }
-    /// The space for a stream that carried `bytes` since the round trip began.
-    fn space(&self, now: Time, round: Duration, bytes: u64) -> u64 {
+}
+
+impl BufferGrowth {
+    pub fn new(most: usize, budget: Arc<GrowthBudget>) -> BufferGrowth {
+        BufferGrowth { most: most as u64, budget, ..BufferGrowth::default() }
+    }
+    /// The space for a stream that carried `bytes` since the round trip began, if it has `present` now.
+    fn space(&mut self, now: Time, round: Duration, bytes: u64, present: u64) -> u64 {
         // An observation longer than a round trip, after a pause, counts in proportion.
         let elapsed = now.since(self.began).max(round).as_nanos().max(1);
         let in_round = u128::from(bytes) * u128::from(round.as_nanos()) / u128::from(elapsed);
-        (in_round as u64).saturating_mul(TIMES).min(self.most)
+        let wanted = (in_round as u64).saturating_mul(TIMES).min(self.most);
+        let more = self.budget.take(wanted.saturating_sub(present));
+        self.grown += more;
+        present + more
     }
 }
 
@@ -54,8 +93,10 @@ impl Streams {
         let round = round.min(MAX_ROUND);
         let growth = &mut self.growth;
         if growth.ends > Time::ZERO {
-            self.held.grow(growth.space(now, round, self.arrived - growth.arrived) as usize);
-            self.all.grow(growth.space(now, round, self.all.read - growth.read));
+            let arrived = self.arrived - growth.arrived;
+            let read = self.all.read - growth.read;
+            self.held.grow(growth.space(now, round, arrived, self.held.most() as u64) as usize);
+            self.all.grow(growth.space(now, round, read, self.all.of_stream));
         }
         growth.arrived = self.arrived;
         growth.read = self.all.read;
@@ -101,14 +142,37 @@ mod tests {
     #[test]
     fn full_windows_double_each_round_up_to_the_limit() {
         let (mut client, mut server) = pair(LIMITS, 20_000);
-        client.set_growth(100_000);
-        server.set_growth(100_000);
+        client.set_growth(100_000, Arc::default());
+        server.set_growth(100_000, Arc::default());
         let id = client.open(false).unwrap();
         let read: Vec<usize> =
             (0..12).map(|n| round(&mut client, &mut server, id, at(n))).collect();
         assert_eq!(read[0], LIMITS.stream as usize);
         assert!(read.windows(2).all(|w| w[1] <= 2 * w[0] && w[1] >= w[0]), "{read:?}");
         assert_eq!(read[11], 100_000, "{read:?}");
+    }
+
+    #[test]
+    fn connections_share_the_budget_and_return_it() {
+        let budget = Arc::new(GrowthBudget { left: AtomicU64::new(30_000) });
+        let mut bytes = Vec::new();
+        for _ in 0..3 {
+            let (mut client, mut server) = pair(LIMITS, 100_000);
+            client.set_growth(100_000, Arc::default());
+            server.set_growth(100_000, budget.clone());
+            let id = client.open(false).unwrap();
+            let all: Vec<usize> =
+                (0..12).map(|n| round(&mut client, &mut server, id, at(n))).collect();
+            bytes.push(*all.last().unwrap());
+            let (_other, mut second) = pair(LIMITS, 100_000);
+            second.set_growth(100_000, budget.clone());
+            second.all.read = 50_000;
+            second.growth.ends = Time::from_secs_f64(0.5);
+            second.grow(at(20), ROUND);
+            assert_eq!(second.all.of_stream, LIMITS.stream, "nothing is left");
+        }
+        assert_eq!(bytes, [40_000; 3]);
+        assert_eq!(budget.left.load(Ordering::Relaxed), 30_000);
     }
 
     #[test]
@@ -123,7 +187,7 @@ mod tests {
     #[test]
     fn slow_rounds_leave_the_windows() {
         let (mut client, mut server) = pair(LIMITS, 20_000);
-        server.set_growth(100_000);
+        server.set_growth(100_000, Arc::default());
         let id = client.open(false).unwrap();
         for n in 0..8 {
             // A window takes three round trips.
@@ -135,7 +199,7 @@ mod tests {
     #[test]
     fn resets_without_data_leave_the_windows() {
         let (mut client, mut server) = pair(LIMITS, 20_000);
-        server.set_growth(100_000);
+        server.set_growth(100_000, Arc::default());
         server.grow(at(0), ROUND);
         for n in 0..50 {
             let frame =

@@ -29,10 +29,12 @@ use narrows_wire::Frame;
 use queues::Queues;
 use send_buffer::SendBuffers;
 use spare::SpareStreams;
+use std::sync::Arc;
 use stream::{MAX_STREAMS, Stream};
 use values::KEPT;
 
 pub use fill::WaitingData;
+pub use growth::GrowthBudget;
 pub use stream_map::StreamMap;
 pub use values::{FlowControlLimits, Read, SentFrame, Side, StreamError, StreamEvent, Violation};
 
@@ -86,9 +88,9 @@ impl Streams {
             growth: BufferGrowth::default(),
         }
     }
-    /// Lets the windows and the send buffer grow to this many bytes.
-    pub fn set_growth(&mut self, most: usize) {
-        self.growth = BufferGrowth::new(most);
+    /// Lets the windows and the send buffer grow to this many bytes, as far as the budget lasts.
+    pub fn set_growth(&mut self, most: usize, budget: Arc<GrowthBudget>) {
+        self.growth = BufferGrowth::new(most, budget);
     }
     /// See [`ConnectionConfig::turn_bytes`](crate::connection::ConnectionConfig::turn_bytes).
     pub fn set_turn(&mut self, bytes: u64) {

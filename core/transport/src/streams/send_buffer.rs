@@ -37,6 +37,10 @@ impl SendBuffers {
     pub fn on_known_path(&mut self, bytes: usize) {
         self.least = self.least.max(bytes);
     }
+    /// Limit on all bytes.
+    pub fn most(&self) -> usize {
+        self.most
+    }
     /// Raises the limit to at least this many bytes.
     pub fn grow(&mut self, most: usize) {
         self.most = self.most.max(most);

@@ -139,6 +139,7 @@ impl Crowd {
             // The send buffer is not to limit the rate.
             send_buffer: 1 << 20,
             max_buffered: 0,
+            growth: Default::default(),
             turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,

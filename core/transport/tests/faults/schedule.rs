@@ -240,6 +240,7 @@ impl Schedule {
             limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             send_buffer: 1 << 16,
             max_buffered: 1 << 20,
+            growth: Default::default(),
             turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,
