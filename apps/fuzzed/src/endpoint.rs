@@ -52,6 +52,7 @@ fn connection() -> ConnectionConfig {
         limits: FlowControlLimits { data: 1 << 16, stream: 1 << 14, both: 4, one_way: 4 },
         send_buffer: 1 << 14,
         max_buffered: 1 << 15,
+        growth: Default::default(),
         turn_bytes: 0,
         max_message: 1000,
         messages_held: 4,

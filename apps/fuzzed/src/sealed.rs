@@ -10,8 +10,11 @@ use narrows_transport::Protocol;
 use narrows_transport::connection::{Connection, ConnectionConfig, ConnectionEvent, MessageError};
 use narrows_transport::endpoint::NewConnection;
 use narrows_transport::streams::{FlowControlLimits, Read, Side};
+use narrows_wire::frame::{PATH_ID, PathId};
+use narrows_wire::header::ShortHeader;
 use narrows_wire::hostile::{HostilePeer, Lie};
 use narrows_wire::{ConnectionId, Frame, Params};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Most heap bytes of a connection with these limits: windows and send buffers, stream states, messages, fragments, and
@@ -21,6 +24,14 @@ const MAX_HELD: usize = 4 << 20;
 const MAX_AT_ONCE: usize = 20_000;
 /// Most steps of an input.
 const MAX_STEPS: usize = 300;
+
+/// The peer's connection IDs of further paths follow this one.
+const PEER_ID: u32 = 0x0200_0000;
+
+/// The tested end's connection ID of a further path.
+fn own_id(path: u8) -> ConnectionId {
+    ConnectionId(0x0100_0000 + u32::from(path))
+}
 
 const PROTOCOLS: [&str; 4] = ["rrtp", "rrtp+tfrc", "tear-reliable", "rrtp+bbr"];
 
@@ -44,6 +55,7 @@ fn config(which: usize) -> ConnectionConfig {
         limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
         send_buffer: 1 << 18,
         max_buffered: 0,
+        growth: Default::default(),
         turn_bytes: 0,
         max_message: 1400,
         messages_held: 16,
@@ -59,6 +71,8 @@ struct Tried {
     now: Time,
     connection: Connection,
     peer: HostilePeer,
+    /// The peer on further paths, by their numbers.
+    further: BTreeMap<u8, HostilePeer>,
     peer_at: SocketAddr,
     is_closed: bool,
     own_streams: Vec<u64>,
@@ -94,7 +108,9 @@ impl Tried {
         let connection = Connection::new(now, beginning);
         let own_streams = Vec::new();
         let peer_streams = Vec::new();
-        Tried { now, connection, peer, peer_at, is_closed: false, own_streams, peer_streams }
+        let further = BTreeMap::new();
+        let is_closed = false;
+        Tried { now, connection, peer, further, peer_at, is_closed, own_streams, peer_streams }
     }
 
     /// Processes everything that needs no time.
@@ -108,7 +124,11 @@ impl Tried {
             count += 1;
             assert!(count < MAX_AT_ONCE, "there is no end to what it sends");
             for datagram in buffer[..transmit.size].chunks_mut(transmit.segment) {
-                assert!(self.peer.receive(datagram), "not sealed properly, or a number used twice");
+                let id = ShortHeader::read(datagram).map_or(0, |header| header.connection.0);
+                let path = id.checked_sub(PEER_ID).and_then(|path| u8::try_from(path).ok());
+                let further = path.and_then(|path| self.further.get_mut(&path));
+                let peer = further.unwrap_or(&mut self.peer);
+                assert!(peer.receive(datagram), "not sealed properly, or a number used twice");
             }
         }
         let mut events = 0;
@@ -122,7 +142,7 @@ impl Tried {
             self.peer_streams.push(id);
         }
         while let Some(path) = self.connection.wanted_path() {
-            let id = ConnectionId(0x0100_0000 + u32::from(path));
+            let id = own_id(path);
             let is_used = self.connection.give_path_id(self.now, path, id);
             assert!((1..4).contains(&path) && (is_used || self.is_closed));
         }
@@ -135,6 +155,29 @@ impl Tried {
         let mut datagram = write(&mut self.peer, self.now);
         let from = self.peer_at;
         self.connection.receive(self.now, from, 0, &mut datagram);
+        self.settle();
+    }
+
+    /// The peer opens a further path of a server that permits some, and sends a payload there from an address of its
+    /// own.
+    fn send_on(
+        &mut self,
+        path: u8,
+        port: u16,
+        write: impl FnOnce(&mut HostilePeer, Time) -> Vec<u8>,
+    ) {
+        if !self.further.contains_key(&path) {
+            let body = PathId { path, connection: ConnectionId(PEER_ID + u32::from(path)) }.bytes();
+            self.send(|peer, now| {
+                peer.frame(now, &Frame::Extension { kind: PATH_ID, body: &body })
+            });
+            let Some(peer) = self.peer.further(path, own_id(path), true) else { return };
+            self.further.insert(path, peer);
+        }
+        let Some(peer) = self.further.get_mut(&path) else { return };
+        let mut datagram = write(peer, self.now);
+        let from = SocketAddr::from(([192, 0, 2, 10 + path], port));
+        self.connection.receive_on(self.now, path, from, 0, &mut datagram);
         self.settle();
     }
 
@@ -217,7 +260,7 @@ pub fn run(bytes: &[u8]) {
     for _ in 0..MAX_STEPS {
         let Some(op) = bytes.byte() else { break };
         let arg = bytes.byte().unwrap_or(0);
-        match op % 12 {
+        match op % 13 {
             0 => {
                 tried.now += Duration::from_millis(u64::from(arg) * u64::from(arg));
                 tried.settle();
@@ -246,6 +289,19 @@ pub fn run(bytes: &[u8]) {
             10 => {
                 let datagram = tried.peer.challenged(tried.now, arg);
                 tried.send(|_, _| datagram);
+            }
+            11 if side == Side::Server => {
+                let path = 1 + arg % 3;
+                let port = 5000 + u16::from(arg >> 6);
+                let content = bytes.byte().unwrap_or(0);
+                let lie = bytes.lie();
+                tried.send_on(path, port, |peer, now| match content % 5 {
+                    0 => peer.frame(now, &Frame::Padding(1100)),
+                    1 => peer.challenged(now, content),
+                    2 => peer.report(now, Lie::from(content)),
+                    3 => peer.stream(now, usize::from(content) * 5),
+                    _ => peer.arbitrary_frame(now, content, lie),
+                });
             }
             _ => {
                 for _ in 0..arg {

@@ -2,13 +2,13 @@
 //! content, true or false, and opens the packets that it receives.
 
 use crate::bytes::MAX_VARINT;
-use crate::frame::REPAIR;
+use crate::frame::{PATH_ID, PATH_STATUS, PathId, PathStatusFrame, REPAIR};
 use crate::packet::TAG_BYTES;
 use crate::report::{MAX_RUNS, runs};
 use crate::seal::receipt_nonce;
 use crate::{
-    Established, Frame, FrameWriter, Frames, Opener, PacketRun, Prelude, Report, ReportReason,
-    Sealer,
+    ConnectionId, Established, Frame, FrameWriter, Frames, Opener, PacketRun, PathKeys, Prelude,
+    Report, ReportReason, Sealer,
 };
 use narrows_base::Time;
 use std::collections::BTreeMap;
@@ -65,6 +65,7 @@ impl From<u8> for Lie {
 
 /// The other end of a connection: keys, packet numbers, and frames that need not be true.
 pub struct HostilePeer {
+    path_keys: Option<PathKeys>,
     sealer: Sealer,
     opener: Opener,
     next: u64,
@@ -82,8 +83,26 @@ pub struct HostilePeer {
 impl HostilePeer {
     /// A peer with the keys of a handshake in which it was the client or the server.
     pub fn new(established: Established, is_client: bool) -> HostilePeer {
-        let Established { sealer, opener, .. } = established;
+        let Established { sealer, opener, path_keys, .. } = established;
+        HostilePeer::with_keys(Some(path_keys), sealer, opener, is_client)
+    }
+
+    /// The same peer on a further path, with packet numbers and streams of its own. `theirs` is the ID in packets to the
+    /// other end. `None` for path 0.
+    pub fn further(&self, path: u8, theirs: ConnectionId, is_client: bool) -> Option<HostilePeer> {
+        let secrets = self.path_keys.as_ref()?.path(path)?;
+        let opener = secrets.opener()?;
+        Some(HostilePeer::with_keys(None, secrets.sealer(theirs)?, opener, is_client))
+    }
+
+    fn with_keys(
+        path_keys: Option<PathKeys>,
+        sealer: Sealer,
+        opener: Opener,
+        is_client: bool,
+    ) -> HostilePeer {
         HostilePeer {
+            path_keys,
             sealer,
             opener,
             next: 0,
@@ -242,6 +261,10 @@ impl HostilePeer {
         let data = [arg; 32];
         let repair =
             [&[1 + (lie & 62) as u8, 1, (lie >> 6) as u8][..], &data, &[lie as u8]].concat();
+        let path = (lie & 7) as u8;
+        let path_id = PathId { path, connection: ConnectionId((lie >> 3) as u32) }.bytes();
+        let status = (lie >> 3 & 3) as u8;
+        let status = PathStatusFrame { path, status, sequence: (lie >> 5) as u32 }.bytes();
         let frame = match arg & 15 {
             0 => Frame::Stream { id, offset: lie, fin: false, data: &data[..1] },
             1 => Frame::Stream { id, offset: lie, fin: true, data: &data },
@@ -259,6 +282,10 @@ impl HostilePeer {
             13 => Frame::PathChallenge([arg; 8]),
             14 => Frame::Stream { id: lie & 31, offset: lie >> 5, fin: false, data: &data },
             _ if arg >> 4 == REPAIR - 0x40 => Frame::Extension { kind: REPAIR, body: &repair },
+            _ if arg >> 4 == PATH_ID - 0x40 => Frame::Extension { kind: PATH_ID, body: &path_id },
+            _ if arg >> 4 == PATH_STATUS - 0x40 => {
+                Frame::Extension { kind: PATH_STATUS, body: &status }
+            }
             _ => Frame::Extension { kind: 0x40 + (arg >> 4), body: &data[..usize::from(arg >> 4)] },
         };
         self.frame(now, &frame)
