@@ -264,7 +264,11 @@ impl Connection {
         self.path.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
         let payload = &mut self.payload;
+        let was_usable = self.path.is_usable();
         let is_too_small = self.path.on_report(now, payload, &ack_report, report.arrived(), radio);
+        if self.path.is_usable() != was_usable {
+            self.share_rate_limit();
+        }
         self.traffic.before_first_ack &= !self.path.sender.has_arrived();
         if is_too_small {
             self.end_on_small_path(now);

@@ -367,7 +367,7 @@ fn statuses_in_any_order_leave_the_newest() {
         let body = status(0, code, sequence);
         let before = hostile.server.stats().datagrams_sent;
         let frame = Frame::Extension { kind: PATH_STATUS, body: &body };
-        hostile.send(0, client_at(0), &[frame.clone(), frame.clone(), frame]);
+        hostile.send(0, client_at(0), &[frame; 3]);
         hostile.sent();
         assert!(hostile.server.stats().datagrams_sent <= before + 2, "an echo and a PING");
         assert_eq!(hostile.server.path_stats()[0].status, expected);

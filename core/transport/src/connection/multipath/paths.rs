@@ -4,6 +4,7 @@ use super::super::Connection;
 use super::super::path::Path;
 use super::PathStats;
 use narrows_base::Rate;
+use narrows_multipath::PathStatus;
 
 impl Connection {
     /// Number of paths that both ends support.
@@ -72,16 +73,18 @@ impl Connection {
         }
     }
 
-    /// Divides the limit on the rate among the validated paths.
+    /// Divides the limit on the rate among the paths that carry data: the usable ones without those on standby, unless
+    /// only these are left.
     pub(in crate::connection) fn share_rate_limit(&mut self) {
         let Some(limit) = self.multipath.as_ref().map(|multipath| multipath.rate_limit) else {
             return;
         };
-        let sharing = self
-            .paths()
-            .filter(|path| path.address.is_validated() && !path.is_closed())
-            .count()
-            .max(1);
+        let with = |status| {
+            let usable = self.paths().filter(|path| path.is_usable());
+            usable.filter(|path| path.scheduled.permitted == status).count()
+        };
+        let available = with(PathStatus::Available);
+        let sharing = if available > 0 { available } else { with(PathStatus::Standby).max(1) };
         let share = limit.map(|rate| Rate::from_bps(rate.as_bps() / sharing as u64));
         for index in 0..self.path_count() {
             self.on_path(index, |connection| connection.path.sender.limit_rate(share));

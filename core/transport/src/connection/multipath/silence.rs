@@ -49,6 +49,7 @@ impl Connection {
         if count < 2 {
             return;
         }
+        let mut is_changed = false;
         for index in 0..count {
             let all_arrived = self.payload.streams.all_arrived();
             let elsewhere = self.is_usable_elsewhere(index);
@@ -68,12 +69,16 @@ impl Connection {
                 path.scheduled.liveness.on_timeout(now, pto);
                 path.sender.force();
                 if !was_silent {
+                    is_changed = true;
                     // What is in flight on it leaves again on the others.
                     for (_, _, frames) in path.sender.in_flight_from(0) {
                         payload.lost(frames);
                     }
                 }
             });
+        }
+        if is_changed {
+            self.share_rate_limit();
         }
     }
 }

@@ -432,6 +432,25 @@ fn rate_limit_is_shared_by_all_paths() {
     assert!(took.between(13.0, 16.0) as f64 * 8.0 / 3.0 > 30e6);
 }
 
+/// A path that carries no data leaves its share of the limit to the others.
+#[test]
+fn rate_limit_is_that_of_the_paths_in_use() {
+    let limit = Some(Rate::from_bps(8_000_000));
+    let theirs = ConnectionConfig { rate_limit: limit, ..bonded_config(8) };
+    let dying = Link { down: [(4.0, 8.0); 2], ..link(20, 20) };
+    for status in [PathStatus::Available, PathStatus::Standby, PathStatus::Unusable] {
+        let mut world = Bonded::of(&bonded_config(2), &theirs, &[link(20, 20), dying], 1);
+        world.open_paths();
+        let now = world.now;
+        assert!(world.client.set_path_status(now, 1, status));
+        let took = world.transfer(Side::Server, 1 << 30, 12.0);
+        for (from, to) in [(2.0, 4.0), (5.0, 8.0), (9.5, 12.0)] {
+            let rate = took.between(from, to) as f64 * 8.0 / (to - from);
+            assert!((6_500_000.0..8_000_000.0).contains(&rate), "{status:?} from {from} s: {rate}");
+        }
+    }
+}
+
 /// An idle connection needs few packets on each path, and both paths are usable after it.
 #[test]
 fn idle_paths_are_kept_alive() {
