@@ -99,7 +99,7 @@ impl TwoLinks {
         );
         let script = format!(
             "home=export HOME={home}; cd {home}; narrows={program}; \
-             set -- $(grep -o 'narrows[0-9]*b' /proc/net/dev | sort); \
+             set -- $(grep -o 'narrows[0-9]*[ab]' /proc/net/dev | sort); \
              for n in $(seq 100); do \
                $narrows ls rrtp://server/ >ls.txt 2>&1 && break; sleep .1; done; \
              {commands}",
