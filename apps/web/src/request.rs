@@ -78,7 +78,7 @@ mod tests {
     fn question() -> Value {
         let options = [
             ["link", "3Mbit/s,20ms,loss=1%"],
-            ["protocols", "cubic,rrtp"],
+            ["protocols", "cubic,rrtp+reno(scheduler=minrtt,coupling=lia)"],
             ["duration", "5s"],
             ["seeds", "3"],
         ];
@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(report["digests"], json!(digests));
         assert_eq!(
             ok("describe", &question())["command"],
-            "narrows compare --link 3Mbit/s,20ms,loss=1% --protocols cubic,rrtp --duration 5s --seeds 3"
+            "narrows compare --link 3Mbit/s,20ms,loss=1% \
+             --protocols 'cubic,rrtp+reno(scheduler=minrtt,coupling=lia)' --duration 5s --seeds 3"
         );
     }
 
