@@ -12,6 +12,13 @@ const MOST: f64 = 4.0;
 /// The exponent of netem's Pareto distribution; its mean is 1.5 and its standard deviation half the root of 3.
 const PARETO_SHAPE: f64 = 3.0;
 
+/// Wi-Fi: mean number of contentions before a frame, and the time of one.
+const CONTENTIONS: f64 = 1.0;
+const CONTENTION: Duration = Duration::from_millis(1);
+/// Wi-Fi: mean number of retransmissions of a frame that collides with a hidden station's, and the time of one.
+const RETRANSMISSIONS: f64 = 12.0;
+const RETRANSMISSION: Duration = Duration::from_micros(7500);
+
 /// How jitter is distributed around a link's delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Distribution {
@@ -26,6 +33,9 @@ pub enum Distribution {
     Pareto,
     /// A quarter of a normal and three quarters of a Pareto value.
     ParetoNormal,
+    /// Contention and, for a share of the packets, retransmissions of Wi-Fi; the size is the mean, from 1 to 91 ms. The
+    /// model of draft-huitema-ccwg-c4-test, "Handling of High Jitter Environments".
+    Wifi,
 }
 
 /// Form of the jitter: all but its size.
@@ -68,6 +78,7 @@ impl Jitter {
             Distribution::Normal => normal(u),
             Distribution::Pareto => pareto(u),
             Distribution::ParetoNormal => 0.25 * normal(self.stream.unit()) + 0.75 * pareto(u),
+            Distribution::Wifi => return delay + self.wifi(u),
         };
         if x < 0.0 {
             let sooner = self.size.mul_f64(-x).as_nanos();
@@ -76,6 +87,34 @@ impl Jitter {
             delay + self.size.mul_f64(x)
         }
     }
+
+    /// Time that a frame waits for the channel; the last of its contentions ends early, at a random time.
+    fn wifi(&mut self, u: f64) -> Duration {
+        let contentions = poisson(u, CONTENTIONS);
+        let mut wait = CONTENTION.mul_f64(contentions);
+        if contentions > 0.0 {
+            wait = wait - CONTENTION.mul_f64(self.stream.unit());
+        }
+        let most = RETRANSMISSION.mul_f64(RETRANSMISSIONS).as_secs_f64();
+        let share = (self.size.as_secs_f64() - CONTENTION.as_secs_f64()) / most;
+        if self.stream.chance(share) {
+            wait += RETRANSMISSION.mul_f64(poisson(self.stream.unit(), RETRANSMISSIONS));
+        }
+        wait
+    }
+}
+
+/// The quantile of a Poisson distribution, at most 64.
+fn poisson(u: f64, mean: f64) -> f64 {
+    let mut term = math::exp(-mean);
+    let mut sum = term;
+    let mut n = 0.0;
+    while sum <= u && n < 64.0 {
+        n += 1.0;
+        term *= mean / n;
+        sum += term;
+    }
+    n
 }
 
 /// The quantile of a Pareto distribution of mean 0 and standard deviation 1, at most [`MOST`].
@@ -151,6 +190,36 @@ mod tests {
         // 1 / (1 - 7/8)^(1/3) is 2.
         assert!((pareto(0.875) - 0.5 / 0.75f64.sqrt()).abs() < 1e-12);
         assert_eq!(pareto(1.0 - 1e-9), 4.0);
+        // Of a Poisson distribution of mean 1, 0.368 is 0, 0.368 is 1 and 0.184 is 2.
+        assert_eq!(
+            [0.0, 0.367, 0.369, 0.735, 0.737].map(|u| poisson(u, 1.0)),
+            [0.0, 0.0, 1.0, 1.0, 2.0]
+        );
+        assert_eq!(poisson(0.5, 12.0), 12.0);
+        assert!((32.0..=64.0).contains(&poisson(1.0 - 1e-16, 12.0)));
+    }
+
+    /// With a mean of m ms, (m - 1) / 90 of the packets are retransmitted 12 times, for 90 ms. Contention alone takes
+    /// 1 ms less half of one for the 0.632 with any.
+    #[test]
+    fn wifi_jitter_has_its_mean_and_share_of_long_delays() {
+        for (size_ms, share, mean_ms) in
+            [(1, 0.0, 0.684), (7, 6.0 / 90.0, 6.684), (91, 1.0, 90.684), (500, 1.0, 90.684)]
+        {
+            let form = JitterForm { distribution: Distribution::Wifi, ..JitterForm::default() };
+            let mut jitter =
+                Jitter::new(Duration::from_millis(size_ms), &form, RandomKey::from_seed(5));
+            let base = Duration::from_millis(100);
+            let all: Vec<f64> =
+                (0..200_000).map(|_| 1e3 * jitter.delay(base).as_secs_f64() - 100.0).collect();
+            let n = all.len() as f64;
+            let mean = all.iter().sum::<f64>() / n;
+            // More than 7 contentions are 1e-5 of all, fewer than 2 retransmissions 8e-5.
+            let long = all.iter().filter(|ms| **ms > 8.0).count() as f64 / n;
+            assert!((mean - mean_ms).abs() < 0.2, "{size_ms} ms: mean {mean}");
+            assert!((long - share).abs() < 0.003, "{size_ms} ms: {long} long");
+            assert!(all.iter().all(|ms| *ms >= 0.0));
+        }
     }
 
     /// Mean and standard deviation of 200,000 delays around 100 ms with 10 ms of jitter. The bound at four standard

@@ -145,8 +145,13 @@ fn early_packets_overtake_and_keep_their_gap() {
 #[test]
 fn packets_overtake_by_jitter_only_where_they_may() {
     let arrivals: Vec<(u64, u16)> = (0..2000).map(|n| (n * 1_000_000, 1000)).collect();
-    let all =
-        [Distribution::Late, Distribution::Uniform, Distribution::Normal, Distribution::Pareto];
+    let all = [
+        Distribution::Late,
+        Distribution::Uniform,
+        Distribution::Normal,
+        Distribution::Pareto,
+        Distribution::Wifi,
+    ];
     for (distribution, overtakes) in all.into_iter().flat_map(|d| [(d, false), (d, true)]) {
         let jitter_form = JitterForm { distribution, correlation: 0.0, overtakes };
         let jitter = Duration::from_millis(5);

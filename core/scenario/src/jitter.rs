@@ -7,11 +7,12 @@ use narrows_base::{Duration, Param, Settings, Spec, SpecError};
 use narrows_link::{Distribution, EarlyConfig, Impairments, JitterForm};
 
 /// Names of the distributions. The last one is also written without a name, as a time alone, unless its order is mixed.
-const DISTRIBUTIONS: [(&str, Distribution); 5] = [
+const DISTRIBUTIONS: [(&str, Distribution); 6] = [
     ("uniform", Distribution::Uniform),
     ("normal", Distribution::Normal),
     ("pareto", Distribution::Pareto),
     ("paretonormal", Distribution::ParetoNormal),
+    ("wifi", Distribution::Wifi),
     ("late", Distribution::Late),
 ];
 
@@ -25,7 +26,7 @@ const CORRELATION: Param = Param {
 const JITTER: [Param; 3] = [
     Param {
         name: "size",
-        help: "standard deviation; of uniform and late the largest value",
+        help: "standard deviation; of uniform and late the largest value, of wifi the mean",
         // Ten years.
         kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 315_360_000.0, default: 0.0 },
         origin: "Linux netem",
@@ -151,9 +152,13 @@ mod tests {
 
     #[test]
     fn every_form_reads_back() {
-        for form in
-            ["10ms", "uniform(10ms)", "pareto(2ms,correlation=0.5)", "late(1ms,order=mixed)"]
-        {
+        for form in [
+            "10ms",
+            "uniform(10ms)",
+            "pareto(2ms,correlation=0.5)",
+            "late(1ms,order=mixed)",
+            "wifi(7ms)",
+        ] {
             let (size, read_form) = read(form).unwrap();
             assert_eq!(text(size, &read_form), form);
         }

@@ -103,7 +103,7 @@ pub const KEYS: [DirectionKey; 13] = [
         name: "jitter",
         form: "TIME|normal(TIME,correlation=25%,order=mixed)|...",
         help: "each packet is up to so much later, drawn evenly; or so much earlier or later with uniform, normal, \
-               pareto or paretonormal. The order is kept unless it is mixed",
+               pareto or paretonormal; wifi(MEAN) delays as a busy Wi-Fi channel. The order is kept unless it is mixed",
         has_parameters: false,
         set: |way, text, _| {
             let i = &mut way.impairments;

@@ -266,9 +266,9 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
 
 fn config() -> impl Strategy<Value = LinkConfig> {
     let drawn_form =
-        (share(), any::<bool>(), any::<bool>()).prop_map(|(correlation, is_pareto, overtakes)| {
+        (share(), 0..3usize, any::<bool>()).prop_map(|(correlation, drawn, overtakes)| {
             let distribution =
-                if is_pareto { Distribution::Pareto } else { Distribution::default() };
+                [Distribution::default(), Distribution::Pareto, Distribution::Wifi][drawn];
             JitterForm { distribution, correlation, overtakes }
         });
     let jitter_form = prop_oneof![6 => Just(JitterForm::default()), 1 => drawn_form];
