@@ -2,14 +2,21 @@
 "use strict";
 const MOST_WORKERS = 8;
 
-async function moduleBytes() {
-  const packed = Uint8Array.from(atob(byId("module").textContent.trim()), (c) => c.charCodeAt(0));
-  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+// Compiled while it is unpacked.
+function compiledModule() {
+  const packed = bytesOf(byId("module").textContent.trim());
+  const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compileStreaming(new Response(bytes, { headers: { "Content-Type": "application/wasm" } }));
 }
 
 async function startPage() {
-  const pool = new Pool(await WebAssembly.compile(await moduleBytes()), byId("worker").textContent);
-  pool.start(Math.min(MOST_WORKERS, navigator.hardwareConcurrency || 2));
+  const pool = new Pool(byId("worker").textContent);
+  const cores = Math.min(MOST_WORKERS, navigator.hardwareConcurrency || 2);
+  // The workers start while the module is compiled. One core is left for the page until its first answer.
+  pool.start(Math.max(1, cores - 1));
+  const [module, { question: first }] = await Promise.all([compiledModule(), fromFragment(location.hash.slice(1))]);
+  pool.load(module);
+  const begun = firstLook(pool, first);
   const lists = JSON.parse(await pool.desk.ask("choices", ""));
   byId("version").textContent = lists.version;
   const question = new Question();
@@ -44,6 +51,7 @@ async function startPage() {
       given();
     },
     protocols: () => addLensButtons(),
+    seen: () => pool.grow(cores),
     done(answer, text) {
       const digests = answer.digests.map((digest, i) => `${about.protocols[i]} ${digest}`);
       progress(about.similar ? `${text}, digests: ${digests.join(", ")}` : text);
@@ -53,6 +61,7 @@ async function startPage() {
       given();
     },
   });
+  results.begun = begun;
   pool.onbroken = (fault) => { editor.fault(fault); wrong(Object.assign(new Error(fault.message), { line: fault.line })); };
 
   // ---- the question ------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ class Hand {
   }
 
   open() {
-    const { module, lends } = this.pool;
     this.worker = new Worker(this.hasCode ? this.pool.source : this.pool.clean);
     this.busy = null;
     this.worker.onmessage = ({ data }) => this.answered(data);
@@ -19,6 +18,12 @@ class Hand {
       event.preventDefault();
       this.fail({ message: event.message.replace(/^Uncaught /, ""), line: event.lineno });
     };
+    if (this.pool.module) this.load();
+  }
+
+  // Passes the module to the worker.
+  load() {
+    const { module, lends } = this.pool;
     this.tasks.unshift({ message: { module, lends }, done: (text, fault) => {
       const { error } = JSON.parse(text);
       if (error && this.pool.onbroken) this.pool.onbroken(fault ?? { message: error, line: 0 });
@@ -27,7 +32,7 @@ class Hand {
   }
 
   next() {
-    if (this.busy || !this.tasks.length) return;
+    if (this.busy || !this.tasks.length || !this.pool.module) return;
     this.busy = this.tasks.shift();
     this.worker.postMessage(this.busy.message);
     this.timer = setTimeout(() => {
@@ -97,8 +102,8 @@ class Hand {
 const RUN_LIMIT = 30, DESK_LIMIT = 60;
 
 class Pool {
-  constructor(module, script) {
-    this.module = module;
+  constructor(script) {
+    this.module = null;
     this.script = script;
     this.lends = null;
     this.hands = [];
@@ -116,18 +121,37 @@ class Pool {
   start(count) {
     this.hands.forEach((hand) => hand.close());
     this.desk = new Hand(this, DESK_LIMIT, false);
-    this.judge = new Hand(this, DESK_LIMIT, false);
-    this.runners = Array.from({ length: count }, () => new Hand(this, RUN_LIMIT, true));
+    this.lastJudge = null;
+    this.runners = [];
     this.lenses = [null, null];
-    this.hands = [this.desk, this.judge, ...this.runners];
+    this.hands = [this.desk];
+    this.grow(count);
+  }
+
+  // Adds runners until there are so many.
+  grow(count) {
+    while (this.runners.length < count) this.runners.push(this.hired(new Hand(this, RUN_LIMIT, true)));
+  }
+
+  hired(hand) {
+    this.hands.push(hand);
+    return hand;
+  }
+
+  get judge() {
+    this.lastJudge ??= this.hired(new Hand(this, DESK_LIMIT, false));
+    return this.lastJudge;
+  }
+
+  // The compiled module, for workers that have started without it.
+  load(module) {
+    this.module = module;
+    this.hands.forEach((hand) => hand.load());
   }
 
   // Workers of the lens, which keep its last run.
   lens(place) {
-    if (!this.lenses[place]) {
-      this.lenses[place] = new Hand(this, RUN_LIMIT, true);
-      this.hands.push(this.lenses[place]);
-    }
+    this.lenses[place] ??= this.hired(new Hand(this, RUN_LIMIT, true));
     return this.lenses[place];
   }
 
@@ -139,7 +163,7 @@ class Pool {
   }
 
   cancel() {
-    [this.judge, ...this.runners].forEach((hand) => hand.cancel());
+    [this.lastJudge, ...this.runners].forEach((hand) => hand?.cancel());
   }
 
   // The runner with the fewest tasks.

@@ -42,8 +42,14 @@ const toBase64 = (bytes) => {
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 };
-const fromBase64 = (text) =>
-  Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+const bytesOf = (base64) => {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  // Browsers before 2025. Uint8Array.from takes ten times as long as a loop.
+  const letters = atob(base64), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < bytes.length; i += 1) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+};
+const fromBase64 = (text) => bytesOf(text.replaceAll("-", "+").replaceAll("_", "/"));
 const throughStream = async (bytes, stream, most) => {
   const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
   const parts = [];

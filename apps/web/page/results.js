@@ -1,13 +1,23 @@
 // The answer: rounds of seeds on all workers, and the report of what is finished.
-// The first look simulates so many packets per worker: some 20 ms of work.
-const PREVIEW_PACKETS = 20000, NARROW = 0.08, MOST_SEEDS = 30;
+// The first look simulates so many packets: some 50 ms, most of it the browser's first compilation of the code.
+const PREVIEW_PACKETS = 6000, NARROW = 0.08, MOST_SEEDS = 30;
 const ROUNDS = [1, 2, 4, 6, 10, 15, 22, 30];
+
+// The first seconds of a question, with one seed of each protocol.
+function firstLook(pool, question) {
+  const json = JSON.stringify(question.json());
+  const look = pool.runner().ask("preview", `{"question":${json},"packets":${PREVIEW_PACKETS}}`);
+  // A question that cannot be simulated is refused by its description, too.
+  look.catch(() => {});
+  return { json, look };
+}
 
 class Results {
   constructor(pool, page) {
     this.pool = pool;
     this.page = page;
     this.asked = 0;
+    this.begun = null;
     this.ending = null;
     this.shown = null;
   }
@@ -16,7 +26,11 @@ class Results {
   async ask(question) {
     this.asked += 1;
     const number = this.asked, isOver = () => number !== this.asked;
-    this.pool.cancel();
+    const begun = this.begun;
+    this.begun = null;
+    const isBegun = begun?.json === JSON.stringify(question.json());
+    if (!isBegun) this.pool.cancel();
+    const { look } = isBegun ? begun : firstLook(this.pool, question);
     this.page.progress("");
     let about;
     try {
@@ -28,22 +42,18 @@ class Results {
     if (isOver()) return;
     this.page.described(about);
     try {
-      await this.rounds(question, about, isOver);
+      await this.rounds(question, about, look, isOver);
     } catch (error) {
       if (!isOver()) this.page.wrong(error);
     }
   }
 
-  async rounds(question, about, isOver) {
+  async rounds(question, about, look, isOver) {
     const count = about.protocols.length, begun = performance.now();
-    const work = about.packets * count / this.pool.runners.length;
-    if (work > 2 * PREVIEW_PACKETS) {
-      const first_s = Math.max(about.seconds * PREVIEW_PACKETS / work, 0.5);
-      const preview = question.json({ first_s });
-      // The second seed, since runs of the first one have series.
-      const runs = await this.runs(preview, count, 1, 2, isOver);
-      if (isOver()) return;
-      await this.report(preview, runs, "first", isOver);
+    const { first_s, runs: first } = JSON.parse(await look);
+    if (isOver()) return;
+    if (first_s) {
+      await this.report(question.json({ first_s }), first.map((run) => [JSON.stringify(run)]), "first", isOver);
       if (isOver()) return;
       this.page.progress(`A first look: ${first_s.toPrecision(2)} s of ${about.seconds} s, one seed.`);
     }
@@ -91,6 +101,7 @@ class Results {
     const hand = trials ? this.pool.judge : this.pool.desk;
     const answer = JSON.parse(await hand.ask("answer", request));
     if (!isOver()) this.show(answer, kind === "first");
+    this.page.seen();
     return answer;
   }
 

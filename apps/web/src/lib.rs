@@ -18,6 +18,7 @@ mod choices;
 mod described;
 mod lens;
 mod own;
+mod preview;
 mod question;
 mod request;
 mod stored;

@@ -2,7 +2,7 @@
 
 use crate::lens::LensWants;
 use crate::question::{PageQuestion, untimed};
-use crate::{answer, choices, described, lens, own, stored};
+use crate::{answer, choices, described, lens, own, preview, stored};
 use narrows_lab::execute::execute_one;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ struct Arguments {
     /// Finished runs, by protocol and seed.
     runs: Vec<Vec<Option<String>>>,
     trials: bool,
+    /// Packets of a first look.
+    packets: f64,
     /// One protocol under a lens.
     wants: LensWants,
     /// A link, and another value of one of its keys.
@@ -45,6 +47,8 @@ pub fn handle(request: &str) -> String {
             let run = execute_one(&planned.plan, &untimed(), a.variant, a.seed)?;
             text(&stored::text(&run))
         }),
+        "preview" => read(arguments)
+            .and_then(|a: Arguments| text(&preview::first_look(&a.question, a.packets)?)),
         "answer" => read(arguments)
             .and_then(|a: Arguments| text(&answer::report(&a.question, &a.runs, a.trials)?)),
         "lens" => {
@@ -123,6 +127,25 @@ mod tests {
             "narrows compare --link 3Mbit/s,20ms,loss=1% \
              --protocols 'cubic,rrtp+reno(scheduler=minrtt,coupling=lia)' --duration 5s --seeds 3"
         );
+    }
+
+    /// A first look simulates about the given packets of a long question, and leaves out a short one.
+    #[test]
+    fn first_look_is_bounded_by_its_packets() {
+        let look =
+            |packets: f64| ok("preview", &json!({ "question": question(), "packets": packets }));
+        // 5 s of 3 Mbit/s are 1250 packets of 1500 bytes for each of the two protocols.
+        let first = look(500.0);
+        let first_s = first["first_s"].as_f64().unwrap();
+        assert!((0.9..1.1).contains(&first_s), "{first_s}");
+        let mut asked = question();
+        asked["first_s"] = json!(first_s);
+        let run = ok("run", &json!({ "question": asked, "variant": 1, "seed": 1 }));
+        assert_eq!(first["runs"][1], run);
+        assert_eq!(first["runs"].as_array().unwrap().len(), 2);
+        assert!(look(5000.0)["first_s"].is_null());
+        // Half a second at least.
+        assert_eq!(look(1.0)["first_s"], 0.5);
     }
 
     #[test]

@@ -8,8 +8,9 @@ const page = pathToFileURL(process.argv[2]).href;
 const browser = new Browser(process.argv[3]);
 // In the page: a worker of its own, whose best run counts, since other programs may use the machine.
 const rate = (protocol, flows) => `(async () => {
-  const pool = new Pool(await WebAssembly.compile(await moduleBytes()), byId("worker").textContent);
+  const pool = new Pool(byId("worker").textContent);
   pool.start(1);
+  pool.load(await compiledModule());
   const options = Object.entries({ link: "100Mbit/s,20ms", protocols: "${protocol}", flows: "${flows}", duration: "20s", seeds: "2" });
   const question = JSON.stringify({ options });
   const rates = [];
