@@ -14,6 +14,7 @@
 //! .zenodo.json              title, licence and version for a DOI
 //! ```
 
+mod meanings;
 mod outsider;
 mod page;
 mod pairs;
@@ -25,7 +26,9 @@ use crate::command::target;
 use crate::flags::Flags;
 use crate::section::{keep, read};
 use narrows_lab::execute::RunControl;
-use narrows_lab::networks::{BenchNetwork, BenchPart, Results, SCORECARD_SEED, draw, simulate};
+use narrows_lab::networks::{
+    ATLAS_PARTS, BenchNetwork, BenchPart, Results, SCORECARD_SEED, draw, simulate,
+};
 use narrows_sim::protocol::every;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -35,16 +38,6 @@ use std::sync::atomic::AtomicBool;
 
 const KNOWN: &str =
     "--protocols A,B, --networks N, --seed N, --traces DIR, --add FILE, --out DIR, --jobs N";
-/// The parts, and how many networks each has by default; of recorded links all.
-const PARTS: [(BenchPart, usize); 7] = [
-    (BenchPart::Networks, 600),
-    (BenchPart::Access, 300),
-    (BenchPart::Mixes, 240),
-    (BenchPart::Pairs, 8),
-    (BenchPart::Transfers, 100),
-    (BenchPart::AccessTransfers, 100),
-    (BenchPart::Traces, usize::MAX),
-];
 /// Networks between two writes.
 const PORTION: usize = 20;
 /// End of a commit's name if files differ from it.
@@ -153,7 +146,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         worst: Vec::new(),
         budget: worst::budget(&options),
     };
-    for (part, most) in PARTS {
+    for (part, most) in ATLAS_PARTS {
         let networks = match (part, &options.traces) {
             (BenchPart::Traces, Some(folder)) => recorded(folder)?,
             _ => drawn(part, &atlas.version, most.min(options.networks)),
@@ -179,6 +172,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     for file in &options.add {
         outsider::add(&mut atlas, file)?;
     }
+    pairs::mirror(&mut atlas.measured.results);
     atlas.write(out)?;
     println!("{}", out.join("index.html").display());
     Ok(())
@@ -198,10 +192,7 @@ fn with_compared(protocols: &[String]) -> Vec<String> {
 /// The first networks of a part.
 fn drawn(part: BenchPart, version: &AtlasVersion, n: usize) -> Vec<BenchNetwork> {
     if part == BenchPart::Pairs {
-        let names = version.protocols.iter().map(|name| Some(name.as_str()));
-        let others: Vec<Option<&str>> = std::iter::once(None).chain(names).collect();
-        let of = |i: usize| others.iter().map(move |other| draw::pair(version.seed, i, *other));
-        return (0..n).flat_map(of).collect();
+        return draw::pairs(version.seed, 0..n, &version.protocols);
     }
     draw::numbered(part, version.seed, 0..n)
 }
@@ -331,7 +322,7 @@ mod tests {
         assert_eq!(of_cubic(&other), of_cubic(&first));
 
         let count = networks.len();
-        let atlas = Atlas {
+        let mut atlas = Atlas {
             version: version("bbr"),
             outsiders: Vec::new(),
             networks,
@@ -339,6 +330,24 @@ mod tests {
             worst: Vec::new(),
             budget: 8,
         };
+        // Of the pairs beside others, 6 of 9 were simulated.
+        let of_pairs = |atlas: &Atlas| -> usize {
+            let pairs = atlas
+                .networks
+                .iter()
+                .filter(|n| n.neighbours.is_some() && n.part == BenchPart::Pairs);
+            pairs.map(|n| atlas.measured.results[&n.key()].len()).sum()
+        };
+        assert_eq!(of_pairs(&atlas), 6);
+        pairs::mirror(&mut atlas.measured.results);
+        assert_eq!(of_pairs(&atlas), 9);
+        for [a, b] in [["bbr", "cubic"], ["cubic", "rrtp+bbr"]] {
+            let figure = |protocol: &str, beside: &str, name: &str| {
+                atlas.measured.results[&format!("pairs 000 {beside}")][protocol][name]
+            };
+            assert_eq!(figure(a, b, "own Mbit/s"), figure(b, a, "others Mbit/s"));
+            assert_eq!(figure(a, b, "starved"), figure(b, a, "own starved"));
+        }
         atlas.write(&folder).unwrap();
         let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
         assert!(text("index.html").contains("goodput / capacity, mean"));

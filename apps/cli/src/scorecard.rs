@@ -36,6 +36,7 @@ Examples:
   narrows scorecard bbr3 --seeds 20 --json
   narrows scorecard bbr3 --networks            beside others on random networks
   narrows scorecard bbr3 --networks=200 --json
+  narrows scorecard mine --networks=600 --atlas    for cargo xtask atlas --add
   narrows run narrows-scorecard/scenarios/5.1.4-3.toml    one network again";
 
 #[derive(Args)]
@@ -54,6 +55,9 @@ pub struct ScorecardArgs {
         conflicts_with_all = ["section", "seeds", "out"]
     )]
     pub networks: Option<u16>,
+    /// JSON of N networks of each part of the atlas: also transfers and pairs
+    #[arg(long, requires = "networks")]
+    pub atlas: bool,
     /// Only this section of the RFC: 5.2, or 7.1
     #[arg(long, value_name = "NUMBER")]
     pub section: Option<String>,
@@ -85,8 +89,11 @@ pub fn scorecard(a: &ScorecardArgs) -> Result<(), Failure> {
 /// Scores on random networks.
 fn on_networks(a: &ScorecardArgs, networks: usize) -> Result<(), Failure> {
     let asked = NetworkScorecard { protocol: a.protocol.clone(), networks, seed: a.seed };
-    let scores = with_progress(a, "random networks", |control| asked.measure(control))?;
-    if a.json {
+    let scores = with_progress(a, "random networks", |control| match a.atlas {
+        true => asked.for_atlas(control),
+        false => asked.measure(control),
+    })?;
+    if a.json || a.atlas {
         let mut json = network_scorecard::json(&asked, &scores);
         json["command_line"] = command_line().into();
         return print_json(&json);

@@ -15,7 +15,7 @@ mod statistics;
 
 pub use item::{BenchNetwork, BenchPart, Neighbours};
 pub use measure::Figures;
-pub use scorecard::{NetworkScorecard, NetworkScores, SCORECARD_SEED, ScoreSection};
+pub use scorecard::{ATLAS_PARTS, NetworkScorecard, NetworkScores, SCORECARD_SEED, ScoreSection};
 pub use scores::Results;
 pub use simulate::{Simulated, simulate, without_longest};
 pub use statistics::{IntervalValue, Statistic, paired};

@@ -2,9 +2,9 @@
 
 use super::pairs::{PairFigures, matrix};
 use super::worst::{self, WorstNetwork};
-use super::{Atlas, PARTS};
+use super::{Atlas, meanings};
 use narrows_lab::networks::scores::{self, Score};
-use narrows_lab::networks::{BenchNetwork, BenchPart, IntervalValue};
+use narrows_lab::networks::{ATLAS_PARTS, BenchNetwork, BenchPart, IntervalValue};
 use std::fmt::Write as _;
 
 /// The page with the simulator, beside the atlas.
@@ -15,7 +15,8 @@ const STYLE: &str = "\
 :root{color-scheme:light dark;--much:#e8792b;--little:#4d94d8}\
 @media(prefers-color-scheme:dark){:root{--much:#a8501a;--little:#2a5f96}}\
 body{font:15px/1.4 system-ui,sans-serif;margin:1.5em auto;max-width:95%}\
-nav{display:flex;flex-wrap:wrap;gap:4px 1em}p{max-width:46em}\
+nav{display:flex;flex-wrap:wrap;gap:4px 1em}p,dl{max-width:46em}\
+dl{display:grid;grid-template-columns:minmax(6em,auto) 1fr;gap:2px 1em;font-size:13px}dt{font-weight:600}dd{margin:0}\
 table{border-collapse:collapse;font-size:13px;display:block;overflow:auto;max-height:92vh}\
 th,td{padding:2px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid #8884}\
 th{font-weight:600;vertical-align:bottom}thead th{white-space:normal;min-width:4.5em}\
@@ -31,7 +32,7 @@ thead th{position:sticky;top:0;background:Canvas}thead th:first-child{z-index:2}
 /// Name and text of each page.
 pub fn pages(atlas: &Atlas, has_simulator: bool) -> Vec<(String, String)> {
     let mut pages = vec![("index.html".to_string(), index(atlas))];
-    for (part, _) in PARTS {
+    for (part, _) in ATLAS_PARTS {
         let networks: Vec<&BenchNetwork> =
             atlas.networks.iter().filter(|n| n.part == part).collect();
         let text = match part {
@@ -86,7 +87,7 @@ fn index(atlas: &Atlas) -> String {
         tables.join("; ")
     );
     let mut sections = String::new();
-    for (part, _) in PARTS {
+    for (part, _) in ATLAS_PARTS {
         let rows = scores::of(part, &atlas.networks);
         if rows.is_empty() {
             continue;
@@ -96,12 +97,22 @@ fn index(atlas: &Atlas) -> String {
         let each = if part == BenchPart::Pairs { version.protocols.len() + 1 } else { 1 };
         let head = format!("<a href={}>{} ({})</a>", file(part), title(part)[0], count / each);
         body += &head;
-        let _ = write!(sections, "<h2>{head}</h2>{}", table(atlas, &rows));
+        let _ = write!(sections, "<h2>{head}</h2>{}{}", explained(&rows), table(atlas, &rows));
     }
     if !atlas.worst.is_empty() {
         let _ = write!(body, "<a href={WORST}>The worst networks</a>");
     }
     document("Atlas of congestion controllers", &format!("{body}</nav>{sections}"))
+}
+
+/// The meanings of the scores.
+fn explained(scores: &[Score]) -> String {
+    let mut text = String::from("<details open><summary>What the columns mean</summary><dl>");
+    for [part, meaning] in meanings::of(scores) {
+        let part = part.trim_end_matches([':', '/', ' ']);
+        let _ = write!(text, "<dt>{part}<dd>{meaning}");
+    }
+    text + "</dl></details>"
 }
 
 /// A row for each protocol, a column for each score.
@@ -204,11 +215,11 @@ const PAIR_FIGURES: [PairFigure; 3] = [
 /// A matrix for each figure of pairs.
 fn pairs(atlas: &Atlas, has_simulator: bool) -> String {
     let all = matrix(atlas);
-    let protocols = &atlas.version.protocols;
+    let protocols: Vec<&String> = atlas.columns().collect();
     let networks = atlas.networks.iter().filter(|n| n.part == BenchPart::Pairs).count();
     let mut body = format!(
         "<p><a href=index.html>Atlas</a>. Means of one flow beside another on {} random bottlenecks, alone for harm. ",
-        networks / (protocols.len() + 1)
+        networks / (atlas.version.protocols.len() + 1)
     );
     if has_simulator {
         body += "A cell opens the bottleneck on which the row does the column most harm.";
@@ -217,7 +228,7 @@ fn pairs(atlas: &Atlas, has_simulator: bool) -> String {
     for PairFigure { title, says, of } in PAIR_FIGURES {
         let _ =
             write!(body, "<h2>{title}</h2><p>{says}</p><table class=heat><thead><tr><th>beside");
-        for protocol in protocols {
+        for protocol in &protocols {
             let _ = write!(body, "<th>{}", escaped(protocol));
         }
         body += "</thead>";
@@ -230,9 +241,12 @@ fn pairs(atlas: &Atlas, has_simulator: bool) -> String {
                 let class = if is_share && value < 0.5 { "little" } else { "" };
                 let address =
                     format!("{}/{}/{}", BenchPart::Pairs.name(), atlas.version.seed, pair.worst);
-                let options = [("network", address), ("protocols", pair.protocol.clone())];
+                let options = [("network", address), ("protocols", pair.simulated.clone())];
                 let shown = format!("{:.0}", 100.0 * value);
-                body += &cell(&shown, heat, class, has_simulator.then_some(&options[..]));
+                let is_outside = |name: &String| atlas.outsiders.contains(name);
+                let is_listed = !is_outside(&pair.protocol) && !is_outside(&pair.beside);
+                let opens = has_simulator && is_listed;
+                body += &cell(&shown, heat, class, opens.then_some(&options[..]));
             }
         }
         body += "</table>";

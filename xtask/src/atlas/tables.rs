@@ -2,8 +2,8 @@
 
 use super::page::without_folder;
 use super::pairs::{PairFigures, matrix};
-use super::{Atlas, Measured, PARTS};
-use narrows_lab::networks::scores;
+use super::{Atlas, Measured};
+use narrows_lab::networks::{ATLAS_PARTS, scores};
 use narrows_report::columns::{Columns, Values};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ fn of_scores(atlas: &Atlas) -> Columns {
     let mut counts = Vec::new();
     let mut values = Vec::new();
     let mut halves = Vec::new();
-    for (part, _) in PARTS {
+    for (part, _) in ATLAS_PARTS {
         for score in scores::of(part, &atlas.networks) {
             for protocol in atlas.columns() {
                 let estimate = score.estimate(&atlas.measured.results, protocol);
@@ -174,7 +174,8 @@ fn meaning(column: &str) -> &'static str {
     match column {
         "part" => "group of networks: random, by access type, mixes, pairs, transfers or recorded",
         "digest" => {
-            "digest of the runs, as in `narrows compare --network PART/SEED/NETWORK --protocols PROTOCOL --json`"
+            "digest of the runs, as in `narrows compare --network PART/SEED/NETWORK --protocols PROTOCOL --json`; absent \
+             of a controller from outside, and of a pair that was simulated in the other order"
         }
         "beside" => "protocol of the other flow",
         "share" => "part of the goodput of both flows that the protocol has",

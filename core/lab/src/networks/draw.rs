@@ -48,8 +48,8 @@ const PAIRS_SECONDS: (f64, f64) = (15.0, 30.0);
 const MOST_NUMBER: usize = 1_000_000;
 const FORM: &str =
     "PART/SEED/NUMBER as in networks/1/17, mixes/1/42, 'transfers/1/3 10 kB' or 'pairs/1/0 bbr'";
-/// In a name: no flow beside.
-const ALONE: &str = "alone";
+/// In the name of a pair: no flow beside.
+pub const ALONE: &str = "alone";
 
 /// Names of the sizes of transfers, and their bytes.
 pub(super) const SIZES: [(&str, f64); 4] =
@@ -484,6 +484,12 @@ impl Draft {
         }
         items
     }
+}
+
+/// Pairs on each of these bottlenecks: one flow alone, and beside a flow of each of `others`.
+pub fn pairs(seed: u64, numbers: Range<usize>, others: &[String]) -> Vec<BenchNetwork> {
+    let others = || std::iter::once(None).chain(others.iter().map(|name| Some(name.as_str())));
+    numbers.flat_map(|i| others().map(move |other| pair(seed, i, other))).collect()
 }
 
 fn transfer(bytes: f64) -> SourceSpec {

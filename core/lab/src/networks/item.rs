@@ -130,6 +130,12 @@ impl BenchNetwork {
         self.neighbours.as_ref().is_some_and(|n| n.other == "itself")
     }
 
+    /// Which of these protocols the flow beside has.
+    pub(super) fn counterpart(&self, protocols: &[String]) -> Option<usize> {
+        let other = &self.neighbours.as_ref()?.other;
+        protocols.iter().position(|protocol| protocol == other)
+    }
+
     /// The item in one line.
     pub fn describe(&self) -> String {
         let mut text = format!("{} for {}", self.question.link, self.question.duration);

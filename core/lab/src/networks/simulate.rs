@@ -9,7 +9,7 @@ use crate::stats::quantile;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// [`without_longest`] leaves networks out by the work of this protocol.
+/// The work of a network is that of this protocol.
 const REFERENCE: &str = "rrtp";
 
 /// What [`simulate`] found.
@@ -51,7 +51,8 @@ pub fn without_longest(items: Vec<BenchNetwork>) -> Result<Vec<BenchNetwork>, St
     Ok(work.into_iter().map(|w| w.1).collect())
 }
 
-/// The protocols with which an item runs: these, and those with which they are compared.
+/// The protocols with which an item runs: these, and those with which they are compared. Of two pairs that differ in
+/// their order, one runs.
 fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
     let mut list = protocols.to_vec();
     let mut rival = |name: &str| {
@@ -65,11 +66,10 @@ fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
         }
         BenchPart::Traces => rival(TRACE_RIVAL),
         BenchPart::Mixes => rival(MIX_RIVAL),
-        BenchPart::Networks
-        | BenchPart::Access
-        | BenchPart::Routes
-        | BenchPart::Pairs
-        | BenchPart::Named => {}
+        BenchPart::Pairs => {
+            list.truncate(item.counterpart(protocols).map_or(list.len(), |i| i + 1))
+        }
+        BenchPart::Networks | BenchPart::Access | BenchPart::Routes | BenchPart::Named => {}
     }
     list
 }
@@ -79,9 +79,9 @@ fn protocols_of(item: &BenchNetwork, protocols: &[String]) -> Vec<String> {
 fn seed_runs(items: &[BenchNetwork], protocols: &[String]) -> Result<Vec<SeedRun>, String> {
     let mut runs = Vec::new();
     for (network, item) in items.iter().enumerate() {
+        // A plan holds its trace; the traces of all runs would not fit into memory together.
+        let cost = item.plan(REFERENCE)?.work();
         for protocol in protocols_of(item, protocols) {
-            // A plan holds its trace; the traces of all runs would not fit into memory together.
-            let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
                 let protocol = protocol.clone();
                 runs.push(SeedRun { network, protocol, seed: item.seed + u64::from(i), cost });
