@@ -306,6 +306,7 @@ mod tests {
         networks.extend(short(BenchPart::Mixes, 1));
         networks.extend(short(BenchPart::Pairs, 1));
         let first = measured(&file, &networks, &version("bbr"), 1).unwrap();
+        assert_eq!(measured(&file, &networks, &version("bbr"), 1).unwrap(), first, "to the bit");
         // Figures that no simulation gives show that the file was read.
         let mut portion: Portion<Measured> = read(&file.to_string_lossy()).unwrap();
         for of_network in portion.found.results.values_mut().flat_map(|r| r.values_mut()) {
