@@ -308,6 +308,10 @@ impl<C: ManagedConnection> Connections<C> {
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {
             // The FINISH must come from the address of START.
             Some(ConnectionState::Accepting(accepting)) if accepting.from == from => {
+                // A machine that slept reads waiting packets before its timers fire.
+                if now >= accepting.until {
+                    return;
+                }
                 if accepting.was_forged && !self.gate.permits_finish(now) {
                     return;
                 }
