@@ -4,6 +4,8 @@
 //! default (rrtp on each path, scheduler `earliest`) stand the better path alone and rrtp+cubic with `minrtt`, as
 //! MPTCP does.
 
+mod rest;
+
 use crate::bench_paths_sockets::{SocketBench, SocketRow};
 use narrows_base::{RandomKey, Spec, SpecError, Time};
 use narrows_link::LinkChange;
@@ -13,7 +15,7 @@ use narrows_sim::protocol::{FlowProtocol, Preset};
 use narrows_sim::{
     FlowResult, FlowSpec, GroupSpec, LinkSpec, NetworkSpec, PathSpec, RunResult, SourceSpec, run,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a packet on the wire.
 const PACKET: u32 = 1500;
@@ -370,6 +372,8 @@ struct Bench {
     seeds: u64,
     /// Beginnings of the names of rows; all if empty.
     rows: Vec<String>,
+    /// Recorded links.
+    traces: Vec<PathBuf>,
 }
 
 impl Bench {
@@ -378,9 +382,28 @@ impl Bench {
     }
 }
 
-/// `cargo xtask bench paths [--seeds N] [--protocol P] [sockets] [ROW…]`.
+/// The files of a folder that have packets' times in milliseconds.
+fn traces_of(folder: &str) -> Result<Vec<PathBuf>, String> {
+    let failed = |e: std::io::Error| format!("--traces {folder}: {e}");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        if narrows_link::Trace::parse(&text).is_ok() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.len() < 2 {
+        Err(format!("--traces {folder}: two recordings are needed"))
+    } else {
+        Ok(files)
+    }
+}
+
+/// `cargo xtask bench paths [--seeds N] [--protocol P] [--traces DIR] [sockets] [ROW…]`.
 pub fn run_bench(args: &[String]) -> Result<(), String> {
-    let mut bench = Bench { ours: "rrtp".into(), seeds: 5, rows: Vec::new() };
+    let mut bench = Bench { ours: "rrtp".into(), seeds: 5, rows: Vec::new(), traces: Vec::new() };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -392,6 +415,7 @@ pub fn run_bench(args: &[String]) -> Result<(), String> {
                     number.ok_or_else(|| format!("--seeds {text}: expected 1 to 1000"))?;
             }
             "--protocol" => bench.ours = value()?.clone(),
+            "--traces" => bench.traces = traces_of(value()?)?,
             row => bench.rows.push(row.to_string()),
         }
     }
@@ -444,6 +468,15 @@ pub fn run_bench(args: &[String]) -> Result<(), String> {
         println!("\n| third path swallows everything | share of the others |\n|---|---|");
         swallows("from the start", 0.0, bench.seeds)?;
         swallows("from 10 s on", 10.0, bench.seeds)?;
+    }
+    if bench.wants("short") {
+        rest::short_files(&bench)?;
+    }
+    if bench.wants("shared") {
+        rest::shared(&bench)?;
+    }
+    if bench.wants("recorded") && !bench.traces.is_empty() {
+        rest::recorded(&bench.traces, &bench)?;
     }
     Ok(())
 }

@@ -55,8 +55,8 @@ cargo xtask COMMAND
   atlas            every protocol on random networks, as pages and data in target/atlas; continues after an
                    interruption (--protocols A,B, --networks N: of each part, --seed N, --traces DIR, --out DIR,
                    --add FILE: a controller from outside, by its scorecard)
-  bench paths      one stream over several paths, in simulation (--seeds N, --protocol P, beginnings of rows), or, with
-                   the word sockets, one file over two emulated lines
+  bench paths      one stream over several paths, in simulation (--seeds N, --protocol P, --traces DIR, beginnings of
+                   rows), or, with the word sockets, one file over two emulated lines
   bench transport  rrtp beside quinn and Hysteria 2, in real time; writes its sections of docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets; writes docs/sim-vs-real.md
                    (both: --links A,B, --protocols A,B, --runs N, --shorter F, --resume, --again, --any-commit)
