@@ -116,6 +116,8 @@ pub struct PathModel {
     jitter_ratio: Average,
     /// Delay that the evidence has shown not to be a queue, seconds.
     learned: f64,
+    /// Mean queueing delays of the last rounds, seconds: of a cycle and two more, as the bandwidth's.
+    delays: [f64; CYCLE as usize + 2],
 }
 
 impl Default for PathModel {
@@ -138,6 +140,7 @@ impl Default for PathModel {
             wander: Average::default(),
             jitter_ratio: Average::default(),
             learned: 0.0,
+            delays: [0.0; CYCLE as usize + 2],
         }
     }
 }
@@ -181,7 +184,9 @@ impl PathModel {
         let two_packets = if most > 0.0 { 2.0 / most } else { 0.0 };
         let variation = if self.jitters() {
             let steady = 2.0 * (self.deviation.value + self.wander.value);
-            (self.learned + steady).min(self.base().unwrap_or(0.0))
+            // A queue would have been shorter in one of the rounds.
+            let least = self.delays.iter().copied().fold(f64::INFINITY, f64::min);
+            (self.learned + steady).min(self.base().unwrap_or(0.0).max(least))
         } else {
             self.deviation.value
         };
@@ -267,6 +272,8 @@ impl PathModel {
         self.learned += SMOOTH * (round.queue_mean - self.learned).min(0.0);
         self.periods[0].rate = self.periods[0].rate.max(round.rate);
         self.last = round;
+        self.delays.rotate_right(1);
+        self.delays[0] = round.queue_mean;
         self.recent.rotate_right(1);
         self.recent[0] = round.mean_rate;
         let unexplained = self.loss.take_unexplained();

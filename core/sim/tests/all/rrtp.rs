@@ -3,7 +3,7 @@
 
 use crate::two_links::{self, network};
 use narrows_base::{Duration, Rate, Spec};
-use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
+use narrows_link::{Distribution, JitterForm, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::{LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 
 #[derive(Clone, Copy)]
@@ -205,6 +205,23 @@ fn share(net: &Net, n: usize, rival: &str, span: (f64, f64)) -> f64 {
 }
 
 /// With a queue of one BDP four of them take a share from neither TCP with SACK nor CUBIC.
+/// Delays beyond the base RTT that no lower rate shortens are no queue: a sender that drained them would fall to a few
+/// packets.
+#[test]
+fn jitter_beyond_the_base_rtt_leaves_the_link_filled() {
+    let net = Net { bps: 50e6, ms: 20.0, queue: 250_000, loss: "none", packet: 1500 };
+    for seed in 1..=10 {
+        let mut spec = spec(&net, &[("rrtp", 1)], (5.0, 25.0), (0.0, 0.0), seed);
+        let link = std::sync::Arc::make_mut(&mut spec.links[0].config);
+        link.impairments.jitter = Duration::from_millis(20);
+        link.impairments.jitter_form =
+            JitterForm { distribution: Distribution::Normal, ..JitterForm::default() };
+        let result = run(&spec, &mut |_| true).unwrap();
+        let used = result.groups[0].flows[0].goodput_bytes as f64 * 8.0 / 20.0 / net.bps;
+        assert!(used > 0.6, "seed {seed}: {used}");
+    }
+}
+
 #[test]
 fn four_beside_four_have_half() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
