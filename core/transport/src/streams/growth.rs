@@ -9,7 +9,6 @@
 //!
 //! [`ConnectionConfig::max_buffered`]: crate::connection::ConnectionConfig::max_buffered
 
-use super::Streams;
 use narrows_base::{Duration, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +44,13 @@ impl GrowthBudget {
     }
 }
 
+/// Bytes of one direction until now, and the space for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    pub bytes: u64,
+    pub space: u64,
+}
+
 /// Bytes carried in the round trip under way.
 #[derive(Debug, Default)]
 pub(super) struct BufferGrowth {
@@ -70,6 +76,34 @@ impl BufferGrowth {
     pub fn new(most: usize, budget: Arc<GrowthBudget>) -> BufferGrowth {
         BufferGrowth { most: most as u64, budget, ..BufferGrowth::default() }
     }
+    /// Whether a round trip has ended.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        now >= self.ends
+    }
+    /// A round trip has ended; `round` is the longest of all paths. `sent` is what was acknowledged in order until now
+    /// and the space for it, `read` the same of what was read. Returns both spaces from now on.
+    pub fn on_round(
+        &mut self,
+        now: Time,
+        round: Duration,
+        sent: Carried,
+        read: Carried,
+    ) -> [u64; 2] {
+        let round = round.min(MAX_ROUND);
+        let mut spaces = [sent.space, read.space];
+        if self.ends > Time::ZERO {
+            spaces = [
+                self.space(now, round, sent.bytes - self.arrived, sent.space),
+                self.space(now, round, read.bytes - self.read, read.space),
+            ];
+        }
+        self.arrived = sent.bytes;
+        self.read = read.bytes;
+        self.began = now;
+        self.ends = now + round;
+        spaces
+    }
     /// The space for a stream that carried `bytes` since the round trip began, if it has `present` now.
     fn space(&mut self, now: Time, round: Duration, bytes: u64, present: u64) -> u64 {
         // An observation longer than a round trip, after a pause, counts in proportion.
@@ -82,34 +116,11 @@ impl BufferGrowth {
     }
 }
 
-impl Streams {
-    /// Whether a round trip has ended: then [`grow`](Streams::grow) is due.
-    #[inline]
-    pub fn round_ended(&self, now: Time) -> bool {
-        now >= self.growth.ends
-    }
-    /// Handles the end of a round trip. `round` is the longest of all paths.
-    pub fn grow(&mut self, now: Time, round: Duration) {
-        let round = round.min(MAX_ROUND);
-        let growth = &mut self.growth;
-        if growth.ends > Time::ZERO {
-            let arrived = self.arrived - growth.arrived;
-            let read = self.all.read - growth.read;
-            self.held.grow(growth.space(now, round, arrived, self.held.most() as u64) as usize);
-            self.all.grow(growth.space(now, round, read, self.all.of_stream));
-        }
-        growth.arrived = self.arrived;
-        growth.read = self.all.read;
-        growth.began = now;
-        growth.ends = now + round;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::streams::tests::{LIMITS, deliver, packet, pair};
-    use crate::streams::{Read, SentFrame};
+    use crate::streams::{Read, SentFrame, Streams};
 
     const ROUND: Duration = Duration::from_millis(100);
 

@@ -24,7 +24,8 @@ mod stream_map;
 mod values;
 
 use flow_control::{Credit, ReceiveWindow, Total};
-use growth::BufferGrowth;
+use growth::{BufferGrowth, Carried};
+use narrows_base::{Duration, Time};
 use narrows_wire::Frame;
 use queues::Queues;
 use send_buffer::SendBuffers;
@@ -91,6 +92,19 @@ impl Streams {
     /// Lets the windows and the send buffer grow to this many bytes, as far as the budget lasts.
     pub fn set_growth(&mut self, most: usize, budget: Arc<GrowthBudget>) {
         self.growth = BufferGrowth::new(most, budget);
+    }
+    /// Whether a round trip has ended: then [`grow`](Streams::grow) is due.
+    #[inline]
+    pub fn round_ended(&self, now: Time) -> bool {
+        self.growth.is_due(now)
+    }
+    /// Handles the end of a round trip. `round` is the longest of all paths.
+    pub fn grow(&mut self, now: Time, round: Duration) {
+        let sent = Carried { bytes: self.arrived, space: self.held.most() as u64 };
+        let read = Carried { bytes: self.all.read, space: self.all.of_stream };
+        let [sent, read] = self.growth.on_round(now, round, sent, read);
+        self.held.grow(sent as usize);
+        self.all.grow(read);
     }
     /// See [`ConnectionConfig::turn_bytes`](crate::connection::ConnectionConfig::turn_bytes).
     pub fn set_turn(&mut self, bytes: u64) {

@@ -1,6 +1,7 @@
 //! A frame of the client that is repeated until the server answers it.
 
 use narrows_base::{Duration, Time};
+use narrows_multipath::PathStatus;
 
 /// Most repetitions.
 const MAX_TRIES: u32 = 12;
@@ -40,4 +41,13 @@ impl Announcement {
             self.tries += 1;
         }
     }
+}
+
+/// The status of one path, as both ends know it.
+#[derive(Debug, Default)]
+pub(super) struct AnnouncedStatus {
+    pub status: PathStatus,
+    /// Number of changes.
+    pub sequence: u32,
+    pub announcement: Announcement,
 }

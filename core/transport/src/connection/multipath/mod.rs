@@ -23,6 +23,7 @@ mod transmit;
 use super::ConnectionConfig;
 use super::path::Path;
 use crate::streams::Side;
+use announcement::AnnouncedStatus;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_multipath::{PathState, PathStatus, SCHEDULERS, Scheduler};
@@ -30,7 +31,6 @@ use narrows_recovery::packet_sender::PacketSenderConfig;
 use narrows_wire::PathKeys;
 use narrows_wire::prf::Prf;
 use opening_path::OpeningPath;
-use status::AnnouncedStatus;
 use std::net::SocketAddr;
 
 /// Most paths of a connection. Numbers of paths are never used again, so it is also the most in its life.

@@ -5,21 +5,11 @@
 
 use super::super::path::Path;
 use super::super::{Connection, Transmit};
-use super::announcement::Announcement;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_multipath::PathStatus;
 use narrows_wire::Frame;
 use narrows_wire::frame::{PATH_STATUS, PathStatusFrame};
-
-/// The status of one path, as both ends know it.
-#[derive(Debug, Default)]
-pub(super) struct AnnouncedStatus {
-    pub status: PathStatus,
-    /// Number of changes.
-    sequence: u32,
-    pub announcement: Announcement,
-}
 
 fn code(status: PathStatus) -> u8 {
     match status {
