@@ -3,7 +3,7 @@
 use super::connection_ref::ConnectionRef;
 use super::receive_stream::ReceiveStream;
 use super::send_stream::SendStream;
-use super::shared::Core;
+use super::shared::{Core, bound};
 use super::take_turn::{ItemKind, TakeTurn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
@@ -370,7 +370,7 @@ impl Connection {
     /// # Errors
     /// The socket is not bound.
     pub fn rebind_path(&self, path: u8, socket: UdpSocket) -> Result<bool, Error> {
-        let socket = Arc::new(super::bound(socket)?);
+        let socket = Arc::new(bound(socket)?);
         Ok(self.hold.shared().rebind(usize::from(path), socket))
     }
 

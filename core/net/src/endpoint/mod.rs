@@ -35,7 +35,7 @@ use self::driver::thread;
 use self::driver::{Ending, task, task::RuntimeRegistration};
 use self::options::System;
 use self::owner::Owner;
-use self::shared::{Core, DriverWaker, EndpointShared};
+use self::shared::{Core, DriverWaker, EndpointShared, bound};
 use self::state::{AppConnection, ConnectionStage};
 use crate::clock::Clock;
 use crate::dial::{self, DialledAddress};
@@ -389,15 +389,6 @@ impl Endpoint {
     fn shared(&self) -> &EndpointShared {
         &self.listener.owner.shared
     }
-}
-
-/// Takes over a socket that the caller has bound.
-fn bound(socket: UdpSocket) -> Result<Socket, Error> {
-    let socket = Socket::of(socket).map_err(|e| Error::system(&e))?;
-    if socket.local().port() == 0 {
-        return Err(Error::Address { address: socket.local() });
-    }
-    Ok(socket)
 }
 
 impl ConnectionRef {

@@ -13,6 +13,7 @@ use narrows_transport::connection::{Closed, Connection as Machine, ConnectionEve
 use narrows_transport::endpoint::{Endpoint as TransportEndpoint, Handle, ServerKey};
 use narrows_transport::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
@@ -39,6 +40,15 @@ pub(super) enum DriverWaker {
     Thread(wait::Waker),
     #[cfg(feature = "runtime-tokio")]
     Task(Mutex<Option<Waker>>),
+}
+
+/// Takes over a socket that the caller has bound.
+pub(super) fn bound(socket: UdpSocket) -> Result<Socket, Error> {
+    let socket = Socket::of(socket).map_err(|e| Error::system(&e))?;
+    if socket.local().port() == 0 {
+        return Err(Error::Address { address: socket.local() });
+    }
+    Ok(socket)
 }
 
 /// The sockets of an endpoint.
