@@ -85,7 +85,7 @@ class Estimates:
         self.runs, self.previous_lost = Account(), False
         self.rates = [0.0] * (CYCLE + 2)
         self.recent = [0.0] * (3 * CYCLE)
-        self.delays = [0.0] * (CYCLE + 2)
+        self.mean_queues = [0.0] * (CYCLE + 2)
 
     # 2.1
     @property
@@ -157,7 +157,7 @@ class Estimates:
         v.queue_deviation = sqrt(max(0.0, r.queue_squares / r.acks - v.queue_mean**2))
         v.scatter = sqrt(max(0.0, r.step_squares / r.acks - (r.step_sum / r.acks) ** 2))
         self.recent = [*self.recent[1:], v.mean_rate]
-        self.delays = [*self.delays[1:], v.queue_mean]
+        self.mean_queues = [*self.mean_queues[1:], v.queue_mean]
         self.update_noise(v)
         self.current.rate = max(self.current.rate, v.rate)
         v.unexplained = self.exceeds(self.long.packets, self.long.lost)
@@ -195,7 +195,7 @@ class Estimates:
         deviation = self.deviation.value
         if not self.jitters:
             return noise + deviation
-        most = max(self.base, min(self.delays))
+        most = max(self.base, min(self.mean_queues))
         return noise + min(most, self.learned + 2 * (deviation + self.wander.value))
 
     # 2.5

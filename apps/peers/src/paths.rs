@@ -151,7 +151,9 @@ impl BoundPaths {
         let count = self.bound.len() as u8;
         let mut notes = self.left_out.clone();
         for (number, path) in (0..).zip(&self.bound).filter(|(_, path)| path.is_standby) {
-            if !connection.set_path_status(number, PathStatus::Standby) {
+            let is_set = connection.set_path_status(number, PathStatus::Standby);
+            // A peer without several paths uses the first one alone.
+            if !is_set && number == 0 {
                 notes += &format!("; the peer knows no standby: {} is used as usual", path.local);
             }
         }
