@@ -1,5 +1,5 @@
-//! Keeps the paths of an open connection: moves one whose interface was made anew, opens one whose interface got a
-//! route, and closes one whose quota is used.
+//! Keeps the paths of an open connection: moves a path to the new interface of the same name, opens a path that gets a
+//! route, and closes a path at its quota.
 
 use crate::path_choice::{PathChoice, PathChoices};
 use narrows_net::{Connection, LocalPath, WeakConnection};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Time between two looks. A path whose interface is back is to be used within a second.
+/// Time between two looks: a path must be used within a second after its interface is back.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Where the paths of a connection leave, by their number.
