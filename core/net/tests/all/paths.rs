@@ -23,7 +23,7 @@ fn port(socket: &UdpSocket) -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// A client with two sockets whose connection may have three paths, of which two are open.
+/// A client with two sockets. Its connection may have three paths, and two are open.
 struct Bonded {
     /// Keeps the endpoints.
     _ends: [Endpoint; 2],

@@ -101,7 +101,7 @@ impl ReceiveWindow {
 #[derive(Debug)]
 pub(super) struct Total {
     pub window: ReceiveWindow,
-    /// The least window of a stream whose data are read.
+    /// Least window of a stream from which data are read.
     pub of_stream: u64,
     /// Bytes by which the window of all streams is larger.
     beyond_one: u64,

@@ -1,10 +1,8 @@
-//! A frame of the client that is repeated until the server answers it.
+//! A frame of the client that is repeated until the server answers it, within a number of tries.
 
 use narrows_base::{Duration, Time};
 use narrows_multipath::PathStatus;
 
-/// Most repetitions.
-const MAX_TRIES: u32 = 12;
 /// Longest time between them.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -32,10 +30,10 @@ impl Announcement {
     pub fn end(&mut self) {
         self.due = Time::NEVER;
     }
-    /// The frame leaves. With `is_repeated` it leaves again after a probe timeout, doubling.
-    pub fn on_sent(&mut self, now: Time, pto: Duration, is_repeated: bool) {
+    /// The frame leaves. It leaves again after a probe timeout, doubling, at most `repetitions` times.
+    pub fn on_sent(&mut self, now: Time, pto: Duration, repetitions: u32) {
         self.due = Time::NEVER;
-        if is_repeated && self.tries < MAX_TRIES {
+        if self.tries < repetitions {
             let pause = pto.saturating_mul(1 << self.tries.min(8));
             self.due = now + pause.min(MAX_PAUSE.max(pto));
             self.tries += 1;

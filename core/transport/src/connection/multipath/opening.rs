@@ -26,6 +26,9 @@ use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{ConnectionId, Frame, PathSecrets};
 use std::net::SocketAddr;
 
+/// Most repetitions of a client's PATH_ID.
+const MAX_TRIES: u32 = 12;
+
 impl Connection {
     /// The path for which this end needs a connection ID: the client has announced it.
     pub fn wanted_path(&mut self) -> Option<u8> {
@@ -93,13 +96,10 @@ impl Connection {
         let multipath = self.multipath.as_mut()?;
         let place = multipath.opening.iter().position(|path| path.announcement.due <= now)?;
         let path = multipath.opening.get_mut(place)?;
-        path.announcement.on_sent(now, pto, multipath.side == Side::Client);
+        let repetitions = if multipath.side == Side::Client { MAX_TRIES } else { 0 };
+        path.announcement.on_sent(now, pto, repetitions);
         let id = PathId { path: place as u8 + 1, connection: path.ours? }.bytes();
-        self.on_path(index, |connection| {
-            let frame = Frame::Extension { kind: PATH_ID, body: &id };
-            let size = connection.seal_not_in_flight(now, buffer, &frame)?;
-            Some(connection.one(connection.path.address.remote(), size, false))
-        })
+        self.transmit_extension(now, index, buffer, &Frame::Extension { kind: PATH_ID, body: &id })
     }
 
     /// Handles a short packet with the connection ID of a further path, as [`receive`](Connection::receive) does one of

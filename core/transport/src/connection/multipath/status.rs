@@ -1,7 +1,8 @@
 //! Status of paths: available, on standby, or closed for good.
 //!
 //! The client sets a path's status, for both directions, and announces it by PATH_STATUS until the server's echo comes.
-//! It knows which line is metered, and which interface is gone.
+//! It knows which line is metered, and which interface is gone. It repeats PATH_STATUS while the connection lives: a
+//! server that missed it would go on sending over a line that is paid by the byte.
 
 use super::super::path::Path;
 use super::super::{Connection, Transmit};
@@ -114,17 +115,15 @@ impl Connection {
         let multipath = self.multipath.as_mut()?;
         let number = multipath.statuses.iter().position(|known| known.announcement.due <= now)?;
         let known = multipath.statuses.get_mut(number)?;
-        known.announcement.on_sent(now, pto, multipath.side == Side::Client);
+        let repetitions = if multipath.side == Side::Client { u32::MAX } else { 0 };
+        known.announcement.on_sent(now, pto, repetitions);
         let frame = PathStatusFrame {
             path: number as u8,
             status: code(known.status),
             sequence: known.sequence,
         };
         let body = frame.bytes();
-        self.on_path(index, |connection| {
-            let frame = Frame::Extension { kind: PATH_STATUS, body: &body };
-            let size = connection.seal_not_in_flight(now, buffer, &frame)?;
-            Some(connection.one(connection.path.address.remote(), size, false))
-        })
+        let frame = Frame::Extension { kind: PATH_STATUS, body: &body };
+        self.transmit_extension(now, index, buffer, &frame)
     }
 }

@@ -4,6 +4,7 @@ use super::super::packets::PacketContent;
 use super::super::{Connection, Transmit};
 use narrows_base::Time;
 use narrows_multipath::{Choice, Piece, TrafficClass};
+use narrows_wire::Frame;
 
 impl Connection {
     /// As [`transmit`](Connection::transmit), for a connection that may have several paths.
@@ -59,6 +60,20 @@ impl Connection {
             });
         }
         None
+    }
+
+    /// A packet with this frame alone, over the path with this index.
+    pub(super) fn transmit_extension(
+        &mut self,
+        now: Time,
+        index: usize,
+        buffer: &mut [u8],
+        frame: &Frame<'_>,
+    ) -> Option<Transmit> {
+        self.on_path(index, |connection| {
+            let size = connection.seal_not_in_flight(now, buffer, frame)?;
+            Some(connection.one(connection.path.address.remote(), size, false))
+        })
     }
 
     /// The packet of a path that must send one: a full packet without data, if another path carries the data.
