@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Time between two looks: a path must be used within a second after its interface is back.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// Code of a close by this end: the application's first.
+const CLOSED: u64 = 256;
+
 /// Where the paths of a connection leave, by their number.
 #[derive(Clone, Debug, Default)]
 pub struct OpenPaths {
@@ -83,8 +86,12 @@ impl PathKeeper {
         }
     }
 
-    /// Runs in a thread of its own until the connection ends. Without a thread the paths are not kept.
+    /// Runs in a thread of its own until the connection ends. Without a thread, a connection with a quota is closed: it
+    /// could not be checked.
     pub fn start(mut self) {
+        let connection = self.connection.clone();
+        let has_quota = self.open.iter().any(|kept| kept.choice.quota.is_some())
+            || self.absent.iter().any(|choice| choice.quota.is_some());
         let keep = move || {
             loop {
                 std::thread::sleep(PAUSE);
@@ -96,7 +103,11 @@ impl PathKeeper {
                 self.look(&connection, &stats);
             }
         };
-        let _ = std::thread::Builder::new().name("narrows-paths".into()).spawn(keep);
+        let started = std::thread::Builder::new().name("narrows-paths".into()).spawn(keep);
+        if started.is_err() && has_quota {
+            let connection = connection.upgrade();
+            connection.iter().for_each(|c| c.close(CLOSED, "there is no thread to check a quota"));
+        }
     }
 
     fn tell(&self, line: &str) {
@@ -117,7 +128,7 @@ impl PathKeeper {
         }
     }
 
-    /// Counts a path's bytes, and closes it if its quota is used.
+    /// Counts a path's bytes, and closes it if its quota is used. If it is the only path, that ends the connection.
     fn count(&mut self, connection: &Connection, path: &PathStats) {
         let Some(kept) = self.open.get_mut(usize::from(path.number)) else { return };
         let Some(quota) = &kept.choice.quota else { return };
@@ -125,8 +136,11 @@ impl PathKeeper {
         quota.add(bytes.saturating_sub(kept.counted));
         kept.counted = bytes;
         if quota.is_used() && path.status != PathStatus::Unusable {
-            connection.set_path_status(path.number, PathStatus::Unusable);
             let line = format!("{} has used its quota: it carries no more", kept.choice.local);
+            let is_only = self.open.len() == 1 && self.absent.is_empty();
+            if is_only || !connection.set_path_status(path.number, PathStatus::Unusable) {
+                connection.close(CLOSED, "the quota of the only path is used");
+            }
             self.tell(&line);
         }
     }
@@ -155,9 +169,8 @@ impl PathKeeper {
         let number = self.open.len() as u8;
         let bound = choice.local.bind(self.any_ipv6);
         let Ok(socket) = bound else { return self.absent.push(choice) };
-        if choice.is_standby {
-            connection.set_path_status(number, PathStatus::Standby);
-        }
+        let status = if choice.is_standby { PathStatus::Standby } else { PathStatus::Available };
+        connection.set_path_status(number, status);
         if connection.rebind_path(number, socket).unwrap_or(false) && connection.open_path(number) {
             self.names.add(choice.local.clone());
             self.tell(&format!("{} has a route now", choice.local));
