@@ -18,8 +18,9 @@
 //!
 //! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK. The
 //! packets in flight and lost when a packet was sent are recorded to a 64th of a round. The ranges lost in a round are
-//! counted as the ACKs that reveal them. The budget for offload is one send quantum, as for QUIC (section 5.5.8.2),
-//! because packets leave one by one. Marks are ignored, as in the draft.
+//! counted as the ACKs that reveal them. A lost packet counts as application-limited if the packet delivered last was. The
+//! state to undo is saved once per loss episode, not per round. The budget for offload is one send quantum, as for QUIC
+//! (section 5.5.8.2), because packets leave one by one. Marks are ignored, as in the draft.
 
 mod cycle;
 mod history;
@@ -97,6 +98,7 @@ impl Bbr3 {
             None => self.rounds.delivered.saturating_add(ack.newly_delivered),
         };
         let prior_delivered = rate.map_or(0, |r| r.prior_delivered);
+        self.losses.app_limited = rate.map_or(self.losses.app_limited, |r| r.app_limited);
         AckSample {
             now: ack.now,
             rate: rate.map_or(0.0, |r| bounded(r.per_second(), 0.0)),

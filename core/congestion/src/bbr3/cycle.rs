@@ -146,8 +146,10 @@ impl Bbr3 {
     pub(super) fn in_flight_too_high(&mut self, now: Time, at_loss: f64) {
         self.cycle.too_high = true;
         self.cycle.probe_sample = false;
-        let min = self.product(1.0).min(self.window.cwnd) * BETA;
-        self.in_flight.long_term = at_loss.max(min);
+        if !self.losses.app_limited {
+            let min = self.product(1.0).min(self.window.cwnd) * BETA;
+            self.in_flight.long_term = at_loss.max(min);
+        }
         if self.state == Bbr3State::Up {
             self.losses_end_state();
             self.start_down(now);

@@ -188,6 +188,7 @@ impl Bbr3 {
             let losses = self.losses.start && self.losses.events >= STARTUP_LOSSES;
             if losses && in_recovery && share > LOSS_THRESHOLD && !self.full.reached {
                 self.losses_end_state();
+                self.full.now = true;
                 self.full.reached = true;
                 self.in_flight.long_term = self.product(1.0).max(self.in_flight.latest);
             }

@@ -151,6 +151,8 @@ pub struct LossRound {
     /// The round ends with a packet that was sent when this much had been delivered.
     pub end: u64,
     pub start: bool,
+    /// Whether the application, not the network, limited the packet delivered last.
+    pub app_limited: bool,
 }
 
 /// Looks for a plateau of the delivery rate.
