@@ -16,11 +16,12 @@
 //! any state --RTTmin not measured again for 5 s--> PROBE_RTT: 0.5 BDP for 200 ms and a round
 //! ```
 //!
-//! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK. The
-//! packets in flight and lost when a packet was sent are recorded to a 64th of a round. The ranges lost in a round are
-//! counted as the ACKs that reveal them. A lost packet counts as application-limited if the packet delivered last was. The
-//! state to undo is saved once per loss episode, not per round. The budget for offload is one send quantum, as for QUIC
-//! (section 5.5.8.2), because packets leave one by one. Marks are ignored, as in the draft.
+//! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK.
+//! The packets in flight and lost when a packet was sent are recorded to a 64th of a round. The ranges lost in a round
+//! are counted as the ACKs that reveal them. A lost packet counts as application-limited if the packet delivered last
+//! was. The state to undo is saved once per loss episode, not per round. The budget for offload is one send quantum,
+//! as for QUIC (section 5.5.8.2), because packets leave one by one. Marks are ignored, as in the draft. `cases.rs` has
+//! the draft's 22 test cases.
 
 mod cycle;
 mod history;
@@ -230,5 +231,7 @@ impl Controller for Bbr3 {
     }
 }
 
+#[cfg(test)]
+mod cases;
 #[cfg(test)]
 mod tests;

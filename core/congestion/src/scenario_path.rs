@@ -5,15 +5,16 @@
 //! ```
 //!
 //! This is not the simulator, which a controller may not use: it is just enough for a queue, a loss and a timeout. The
-//! receiver acknowledges every packet. A packet is lost once three packets sent after it have arrived. If no packet is
-//! in flight any more, the timer expires 1 s later.
+//! receiver acknowledges every packet. A packet is lost once three packets sent after it have arrived. The timer
+//! expires 1 s after the last acknowledgement. A packet that arrives after it was declared lost was a spurious loss.
 
 use crate::{
     Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, RateSample,
-    RecoveryCause, RecoveryEvent, RttEstimate, Sent, SlowStartRestart,
+    RecoveryCause, RecoveryEvent, RttEstimate, Sent, SlowStartRestart, SpuriousLosses,
 };
 use narrows_base::{Duration, Rate, Time};
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 const PACKET: u32 = 1000;
 
@@ -26,9 +27,37 @@ struct Copy {
     transmissions: u32,
     delivered_before: u64,
     delivered_at: Time,
+    /// When the packet was sent whose ACK was the last before.
+    sent_before: Time,
     arrived: bool,
     lost: bool,
     app_limited: bool,
+}
+
+/// A token bucket without a queue.
+#[derive(Clone, Copy)]
+pub struct Policer {
+    pub rate_bps: f64,
+    pub most_tokens: f64,
+    tokens: f64,
+    filled: Time,
+}
+
+impl Policer {
+    /// A bucket of that many packets, full.
+    pub fn new(rate_bps: f64, most_tokens: f64) -> Policer {
+        Policer { rate_bps, most_tokens, tokens: most_tokens, filled: Time::ZERO }
+    }
+
+    fn admits(&mut self, now: Time) -> bool {
+        let packets_per_second = self.rate_bps / (8.0 * f64::from(PACKET));
+        let earned = now.since(self.filled).as_secs_f64() * packets_per_second;
+        self.tokens = (self.tokens + earned).min(self.most_tokens);
+        self.filled = now;
+        let admitted = self.tokens >= 1.0;
+        self.tokens -= f64::from(u8::from(admitted));
+        admitted
+    }
 }
 
 /// State from acknowledgements.
@@ -40,7 +69,11 @@ struct PathRounds {
     round_end: u64,
     round: u64,
     delivered_at: Time,
+    /// When the packet was sent that was delivered last.
+    delivered_sent: Time,
     backoffs: u32,
+    /// Segments of the last loss episode that have not arrived late.
+    missing: u64,
 }
 
 /// Segments sent, and packets in flight.
@@ -50,19 +83,30 @@ struct PathSending {
     outstanding: u64,
     sent: u64,
     next_send: Time,
+    /// Packets sent until this much is delivered are application-limited, since the application paused.
+    limited_until: Option<u64>,
+    /// Packets sent when the window was last full.
+    full_at: u64,
 }
 
 /// The path, the sender and its controller.
-pub struct SimplePath {
-    pub controller: Box<dyn Controller>,
+pub struct SimplePath<C: Controller + ?Sized = dyn Controller> {
+    pub controller: Box<C>,
     pub rate_bps: f64,
     /// Two-way, without service.
     pub delay: Duration,
     pub queue_limit: usize,
+    /// One ACK reports all packets of such a period, at its end; zero for an ACK per packet.
+    pub ack_period: Duration,
+    /// Drops what exceeds its rate, before the queue.
+    pub policer: Option<Policer>,
     /// The application makes no more than a packet in this time.
     pub app_gap: Duration,
     /// Packets, by number, that the path loses after the queue.
     pub lose: fn(u64) -> bool,
+    /// Packets, by number, that arrive so much later.
+    late: Range<u64>,
+    late_by: Duration,
     pub now: Time,
     pub dropped: u64,
     pub timeouts: u32,
@@ -76,19 +120,23 @@ pub struct SimplePath {
     round_trips: PathRounds,
     busy_until: Time,
     departures: VecDeque<Time>,
-    /// (time of the ACK, segment, packet number).
-    acks: VecDeque<(Time, u64, u64)>,
+    /// (time of the ACK, segment, the copy that arrives).
+    acks: VecDeque<(Time, u64, Copy)>,
 }
 
-impl SimplePath {
-    pub fn new(controller: Box<dyn Controller>) -> SimplePath {
+impl<C: Controller + ?Sized> SimplePath<C> {
+    pub fn new(controller: Box<C>) -> SimplePath<C> {
         SimplePath {
             controller,
             rate_bps: 10e6,
             delay: Duration::from_millis(40),
             queue_limit: 1_000_000,
+            ack_period: Duration::ZERO,
+            policer: None,
             app_gap: Duration::ZERO,
             lose: |_| false,
+            late: 0..0,
+            late_by: Duration::ZERO,
             now: Time::ZERO,
             dropped: 0,
             timeouts: 0,
@@ -102,6 +150,8 @@ impl SimplePath {
                 outstanding: 0,
                 sent: 0,
                 next_send: Time::ZERO,
+                limited_until: None,
+                full_at: 0,
             },
             round_trips: PathRounds {
                 acked: 0,
@@ -111,7 +161,9 @@ impl SimplePath {
                 round_end: 0,
                 round: 0,
                 delivered_at: Time::ZERO,
+                delivered_sent: Time::ZERO,
                 backoffs: 0,
+                missing: 0,
             },
             busy_until: Time::ZERO,
             departures: VecDeque::new(),
@@ -121,6 +173,38 @@ impl SimplePath {
 
     pub fn window(&self) -> f64 {
         self.controller.send_limits().cwnd
+    }
+
+    /// Packets in flight.
+    pub fn outstanding(&self) -> u64 {
+        self.sending.outstanding
+    }
+
+    /// Changes the rate, also for packets that wait. Not while ACKs are aggregated.
+    pub fn change_rate(&mut self, rate_bps: f64) {
+        let now = self.now;
+        let slower = self.rate_bps / rate_bps;
+        let moved = |at: Time| now + Duration::from_secs_f64(at.since(now).as_secs_f64() * slower);
+        for departure in self.departures.iter_mut().filter(|at| **at > now) {
+            *departure = moved(*departure);
+        }
+        for (at, _, _) in self.acks.iter_mut().filter(|ack| ack.0 > now + self.delay) {
+            *at = moved(Time::ZERO + at.since(Time::ZERO + self.delay)) + self.delay;
+        }
+        self.busy_until = moved(self.busy_until.max(now));
+        self.rate_bps = rate_bps;
+    }
+
+    /// Packets in flight arrive in time, and the next `count` packets so much later.
+    pub fn delay_next(&mut self, count: u64, by: Duration) {
+        self.late = self.sending.sent..self.sending.sent + count;
+        self.late_by = by;
+    }
+
+    /// The application sends no data until this time.
+    pub fn pause(&mut self, until: Time) {
+        self.sending.next_send = until;
+        self.sending.limited_until = Some(self.delivered + self.sending.outstanding);
     }
 
     /// Goodput since the start in bit/s.
@@ -145,8 +229,10 @@ impl SimplePath {
             let pace = if self.may_send() { self.sending.next_send } else { Time::NEVER };
             let tick = self.controller.next_tick();
             let next = ack.min(pace).min(tick);
-            let timer = self.now + Duration::from_secs(1);
-            if next.is_never() && timer <= end {
+            let last = if next.is_never() { self.now } else { self.round_trips.delivered_at };
+            let timer = last + Duration::from_secs(1);
+            let is_waiting = self.sending.outstanding > 0 || next.is_never();
+            if is_waiting && timer < next && timer <= end {
                 self.now = timer;
                 self.timeout();
             } else if next > end || next.is_never() {
@@ -176,8 +262,10 @@ impl SimplePath {
             let before = recovery.map_or(0, |s| self.sending.segments[s as usize].transmissions);
             if self.sending.outstanding == 0 {
                 self.round_trips.delivered_at = self.now;
+                self.round_trips.delivered_sent = self.now;
             }
-            let app_limited = self.app_gap > self.pace();
+            let since_pause = self.sending.limited_until.is_some_and(|d| self.delivered <= d);
+            let app_limited = since_pause || self.app_gap > self.pace();
             let copy = Copy {
                 app_limited,
                 at: self.now,
@@ -185,6 +273,7 @@ impl SimplePath {
                 transmissions: before + 1,
                 delivered_before: self.delivered,
                 delivered_at: self.round_trips.delivered_at,
+                sent_before: self.round_trips.delivered_sent,
                 arrived: false,
                 lost: false,
             };
@@ -193,7 +282,7 @@ impl SimplePath {
                 None => self.sending.segments.push(copy),
             }
             self.sending.outstanding += 1;
-            self.enqueue(segment);
+            self.enqueue(segment, copy);
             self.sending.sent += 1;
             self.controller.on_sent(&Sent {
                 now: self.now,
@@ -207,6 +296,9 @@ impl SimplePath {
                 self.sending.next_send = self.now + gap;
             }
         }
+        if !self.may_send() {
+            self.sending.full_at = self.sending.sent;
+        }
     }
 
     /// Time between packets by the pacing rate; zero without one.
@@ -217,12 +309,13 @@ impl SimplePath {
         })
     }
 
-    fn enqueue(&mut self, segment: u64) {
+    fn enqueue(&mut self, segment: u64, copy: Copy) {
         while self.departures.front().is_some_and(|d| *d <= self.now) {
             self.departures.pop_front();
         }
         let waiting = self.departures.len().saturating_sub(1);
-        if !self.departures.is_empty() && waiting >= self.queue_limit {
+        let is_full = !self.departures.is_empty() && waiting >= self.queue_limit;
+        if is_full || self.policer.as_mut().is_some_and(|policer| !policer.admits(self.now)) {
             self.dropped += 1;
             return;
         }
@@ -231,20 +324,45 @@ impl SimplePath {
         self.busy_until = self.busy_until.max(self.now) + service;
         self.departures.push_back(self.busy_until);
         if !(self.lose)(self.sending.sent) {
-            self.acks.push_back((self.busy_until + self.delay, segment, self.sending.sent));
+            let late = self.late.contains(&copy.number);
+            let late_by = if late { self.late_by } else { Duration::ZERO };
+            let arrival = (self.busy_until + self.delay + late_by).as_nanos();
+            let period = self.ack_period.as_nanos().max(1);
+            let at = Time::from_nanos(arrival.next_multiple_of(period));
+            let place = self.acks.partition_point(|ack| ack.0 <= at);
+            self.acks.insert(place, (at, segment, copy));
         }
     }
 
     fn ack(&mut self) {
-        let Some((_, segment, number)) = self.acks.pop_front() else { return };
-        let copy = self.sending.segments[segment as usize];
-        if copy.arrived || copy.number != number {
-            return; // a copy given up too early
-        }
-        self.sending.segments[segment as usize].arrived = true;
         let prior_outstanding = self.sending.outstanding;
-        self.sending.outstanding -= 1;
-        self.delivered += 1;
+        let mut newest: Option<Copy> = None;
+        let mut arrived = 0;
+        let mut late = 0;
+        while let Some(&(at, segment, copy)) = self.acks.front() {
+            if at > self.now || (arrived > 0 && self.ack_period == Duration::ZERO) {
+                break;
+            }
+            self.acks.pop_front();
+            let sent = &mut self.sending.segments[segment as usize];
+            let is_last = sent.number == copy.number;
+            if is_last && !sent.lost {
+                self.sending.outstanding -= 1;
+            }
+            if sent.arrived {
+                continue; // an earlier copy has arrived late
+            }
+            if !is_last || sent.lost {
+                self.sending.retransmissions.remove(&segment);
+                late += 1;
+            }
+            sent.arrived = true;
+            arrived += 1;
+            self.delivered += 1;
+            newest = newest.filter(|newest| newest.number > copy.number).or(Some(copy));
+        }
+        let Some(copy) = newest else { return };
+        let number = copy.number;
         let before = self.round_trips.acked;
         let mut ambiguous = false;
         while self.sending.segments.get(self.round_trips.acked as usize).is_some_and(|s| s.arrived)
@@ -268,8 +386,9 @@ impl SimplePath {
         if newly_acked > 0 {
             self.round_trips.backoffs = 0;
         }
-        let interval = self.now.since(copy.delivered_at);
+        let interval = self.now.since(copy.delivered_at).max(copy.at.since(copy.sent_before));
         self.round_trips.delivered_at = self.now;
+        self.round_trips.delivered_sent = self.round_trips.delivered_sent.max(copy.at);
         self.controller.on_ack(&Ack {
             now: self.now,
             rtt,
@@ -282,18 +401,18 @@ impl SimplePath {
             forward_delay: None,
             cumulative: CumulativeAck {
                 newly_acked,
-                newly_sacked: u64::from(newly_acked == 0),
+                newly_sacked: if newly_acked == 0 { arrived } else { 0 },
                 duplicate: newly_acked == 0,
                 rtt_unambiguous: newly_acked > 0 && !ambiguous,
                 selective_counts: false,
             },
             counted: newly_acked.min(1),
-            newly_delivered: 1,
+            newly_delivered: arrived,
             sent_since: self.sending.sent - 1 - number,
             flight: self.sending.segments.len() as u64 - self.round_trips.acked,
             outstanding: self.sending.outstanding,
             prior_outstanding,
-            window_limited: !copy.app_limited,
+            window_limited: !copy.app_limited && self.sending.full_at > number,
             in_recovery: self.round_trips.recover.is_some(),
             round: self.round_trips.round,
             round_start,
@@ -307,6 +426,9 @@ impl SimplePath {
             }),
             feedback: Feedback::NONE,
         });
+        if late > 0 {
+            self.report_spurious(late);
+        }
         self.find_losses(number);
         if self.round_trips.recover.is_some_and(|r| self.round_trips.acked >= r) {
             self.round_trips.recover = None;
@@ -339,10 +461,22 @@ impl SimplePath {
             new_episode,
             radio: 0,
         }));
+        self.round_trips.missing = count + if new_episode { 0 } else { self.round_trips.missing };
         if new_episode {
             self.round_trips.recover = Some(self.sending.segments.len() as u64);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(self.episode()));
         }
+    }
+
+    fn report_spurious(&mut self, packets: u64) {
+        let missing = self.round_trips.missing.saturating_sub(packets);
+        let undo = missing == 0 && self.round_trips.missing > 0;
+        self.round_trips.missing = missing;
+        if undo && self.round_trips.recover.take().is_some() {
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(self.episode()));
+        }
+        let spurious = SpuriousLosses { now: self.now, packets, undo };
+        self.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
     }
 
     fn episode(&self) -> RecoveryEvent {
@@ -360,14 +494,28 @@ impl SimplePath {
         self.timeouts += 1;
         self.round_trips.backoffs += 1;
         self.round_trips.recover = None;
+        let mut lost = Loss {
+            now: self.now,
+            segments: 0,
+            sent: self.now,
+            transmissions: 1,
+            found_by: LossFoundBy::Timeout,
+            new_episode: true,
+            radio: 0,
+        };
         for s in self.round_trips.acked..self.sending.segments.len() as u64 {
             let copy = &mut self.sending.segments[s as usize];
             if !copy.arrived {
                 copy.lost = true;
+                lost.segments += 1;
+                lost.sent = lost.sent.min(copy.at);
+                lost.transmissions = lost.transmissions.max(copy.transmissions);
                 self.sending.retransmissions.insert(s);
             }
         }
+        self.round_trips.missing = lost.segments;
         self.sending.outstanding = 0;
+        self.controller.on_congestion_event(&CongestionEvent::Losses(lost));
         self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
             now: self.now,
             flight: self.sending.segments.len() as u64 - self.round_trips.acked,

@@ -1,10 +1,8 @@
-use super::{AckSample, fresh};
-use crate::scenario::{build, lost};
+use super::cases::{leave, path_in};
+use super::{AckSample, Bbr3State, fresh};
+use crate::scenario::build;
 use crate::scenario_path::SimplePath;
-use crate::{
-    CongestionEvent, Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart,
-    SpuriousLosses,
-};
+use crate::{CongestionEvent, Controller, SpuriousLosses};
 use narrows_base::{Duration, Time};
 
 fn seconds(s: f64) -> Time {
@@ -117,91 +115,16 @@ fn application_limited_rate_counts_only_above_the_estimate() {
     assert_eq!(after(120.0, true), 120.0, "more than it");
 }
 
-/// A path with a buffer of two BDP, in the state of that number.
-fn path_in(state: f64) -> SimplePath {
-    let mut path = SimplePath::new(build("bbr3"));
-    path.queue_limit = 100;
-    while variable(&path, "bbr3_state") != Some(state) {
-        assert!(path.now < seconds(30.0), "state {state} is not reached");
-        path.run(path.now + Duration::from_millis(5));
-    }
-    path
-}
-
-fn variable(path: &SimplePath, name: &str) -> Option<f64> {
-    let mut found = None;
-    path.controller.watch(&mut |each, value| {
-        if each == name {
-            found = Some(value);
-        }
-    });
-    found
-}
-
-/// A recovery from losses of a third of the window.
-fn lose(path: &mut SimplePath, restart: bool) -> u64 {
-    let sent = path.now;
-    let segments = (path.window() / 3.0) as u64;
-    let loss = Loss { segments, ..lost(path.now, sent, 1, LossFoundBy::Sack) };
-    let episode = RecoveryEvent {
-        now: path.now,
-        cause: RecoveryCause::Loss,
-        flight: 60,
-        outstanding: 50,
-        min_rtt: path.delay,
-        srtt: path.delay,
-    };
-    let begin = match restart {
-        true => CongestionEvent::SlowStartRestart(SlowStartRestart {
-            now: path.now,
-            flight: 60,
-            timeout: true,
-            backoffs: 1,
-            min_rtt: path.delay,
-            srtt: path.delay,
-        }),
-        false => CongestionEvent::RecoveryStart(episode),
-    };
-    path.controller.on_congestion_event(&CongestionEvent::Losses(loss));
-    path.controller.on_congestion_event(&begin);
-    segments
-}
-
-const STARTUP: f64 = 0.0;
-const DOWN: f64 = 2.0;
-const REFILL: f64 = 4.0;
-const UP: f64 = 5.0;
-
-/// Test cases 18 (fast recovery) and 19 (retransmission timer) of the draft's appendix: the parameters are restored, and a
-/// probe that the losses ended begins again by its refill phase.
-#[test]
-fn spurious_recovery_restores_model_and_restarts_probe() {
-    for restart in [false, true] {
-        let mut path = path_in(UP);
-        let window = path.window();
-        let long_term = variable(&path, "inflight_longterm");
-        let packets = lose(&mut path, restart);
-        assert_eq!(variable(&path, "bbr3_state"), Some(DOWN));
-        assert!(variable(&path, "inflight_longterm").is_some());
-        let spurious = SpuriousLosses { now: path.now, packets, undo: true };
-        path.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
-        assert_eq!(variable(&path, "bbr3_state"), Some(REFILL));
-        assert_eq!(variable(&path, "inflight_longterm"), long_term);
-        assert_eq!(path.window(), window);
-        path.run(path.now + Duration::from_millis(120));
-        assert_eq!(variable(&path, "bbr3_state"), Some(UP));
-    }
-}
-
 #[test]
 fn partly_spurious_recovery_keeps_the_reduction() {
-    let mut path = path_in(UP);
-    lose(&mut path, false);
-    let reduced = variable(&path, "inflight_longterm");
+    let mut path = path_in(Bbr3State::Up);
+    path.lose = |number| number % 10 == 0;
+    assert_eq!(leave(&mut path), Bbr3State::Down);
+    let reduced = path.controller.in_flight.long_term;
     let spurious = SpuriousLosses { now: path.now, packets: 1, undo: false };
     path.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
-    assert_eq!(variable(&path, "bbr3_state"), Some(DOWN));
-    assert_eq!(variable(&path, "inflight_longterm"), reduced);
+    assert_eq!(path.controller.state, Bbr3State::Down);
+    assert_eq!(path.controller.in_flight.long_term, reduced);
 }
 
 #[test]
@@ -211,9 +134,9 @@ fn startup_ended_by_spurious_losses_continues() {
     bbr.losses_end_state();
     bbr.full.reached = true;
     bbr.in_flight.long_term = 9.0;
-    bbr.state = super::Bbr3State::Drain;
+    bbr.state = Bbr3State::Drain;
     bbr.undo_losses();
-    assert_eq!(bbr.state as u8, STARTUP as u8);
+    assert_eq!(bbr.state, Bbr3State::Startup);
     assert!(!bbr.full.reached && bbr.in_flight.long_term.is_infinite());
     bbr.in_flight.long_term = 9.0;
     bbr.undo_losses();
