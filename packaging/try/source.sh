@@ -1,12 +1,19 @@
 #!/bin/bash
 # Installs narrows-cli from the packaged crates alone: they and their dependencies form a directory source in place of
-# the registry. Arguments: the folder of the .crate files, a folder to work in, and what to do: install, or check, which
-# compiles nothing to the end.
+# the registry. Arguments: the folder of the .crate files, a folder to work in, what to do: install, or check, which
+# compiles nothing to the end, and a folder of cargo's results whose dependencies need no second check.
 set -euo pipefail
-crates=$(realpath "$1") work=$2 how=$3
+crates=$(realpath "$1") work=$2 how=$3 built=$(realpath "$4")
 rm -rf "$work/source" "$work/user"
 mkdir -p "$work/source" "$work/user"
 work=$(realpath "$work")
+if [ "$how" = check ]; then
+    rm -rf "$work/target"
+    mkdir -p "$work/target/debug"
+    for part in .fingerprint build deps; do
+        [ ! -d "$built/debug/$part" ] || cp -al "$built/debug/$part" "$work/target/debug"
+    done
+fi
 # For cargo a directory source never changes, so it would use what an earlier call compiled.
 rm -rf "$work"/target/*/.fingerprint/narrows*
 cargo vendor --locked --quiet "$work/source" >/dev/null
@@ -26,6 +33,7 @@ if [ "$how" = install ]; then
 else
     cp -r "$work"/source/narrows-cli-*/. .
     echo "[workspace]" >>Cargo.toml
-    cargo check --bins --locked --offline --quiet "${source[@]}" --target-dir "$work/target"
+    # Its warnings without the feature `full`.
+    cargo clippy --bins --locked --offline --quiet "${source[@]}" --target-dir "$work/target" -- -D warnings
     echo "source: narrows-cli is checked from its package"
 fi

@@ -1,6 +1,7 @@
 //! Programs that a command starts.
 
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
@@ -21,6 +22,16 @@ pub fn cargo_command(args: &[&str]) -> Command {
         }
     }
     command
+}
+
+/// Builds all programs and tests: alone, or without `--tests`, crates would be built again with fewer features.
+pub const BUILD: [&str; 7] =
+    ["build", "--workspace", "--locked", "--lib", "--bins", "--examples", "--tests"];
+
+/// A program of the workspace's development build, with all features.
+pub fn built(program: &str) -> Result<PathBuf, String> {
+    cargo(&BUILD)?;
+    Ok(Path::new(&target()).join("debug").join(program))
 }
 
 /// The folder of build results.

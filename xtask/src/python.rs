@@ -1,6 +1,6 @@
 //! The tests of the Python package: in a virtual environment of their own, below the target folder.
 
-use crate::command::{cargo, run};
+use crate::command::{built, run};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -29,7 +29,8 @@ pub fn test() -> Result<(), String> {
     };
     let environment = environment(&python, ENVIRONMENT, TOOLS)?;
     let tool = |name: &str| Command::new(environment.join("bin").join(name));
-    cargo(&BUILD)?;
+    // The package is compared with it.
+    let command = built("narrows")?;
     place("debug")?;
     let checks: [(&str, &[&str]); 5] = [
         ("ruff", &["check", "."]),
@@ -44,13 +45,11 @@ pub fn test() -> Result<(), String> {
         let source = source.map_err(|e| format!("{PACKAGE}: {e}"))?;
         run(tool(name).args(args).current_dir(PACKAGE).env("PYTHONPATH", source), &shown)?;
     }
-    read_parquet(&environment)
+    read_parquet(&environment, &command)
 }
 
 /// The newest and the oldest supported readers of Parquet read a file that the command writes.
-fn read_parquet(newest: &Path) -> Result<(), String> {
-    let target = crate::command::target();
-    let command = Path::new(&target).join("debug").join("narrows");
+fn read_parquet(newest: &Path, command: &Path) -> Result<(), String> {
     let oldest = match interpreter(HAS_OLDEST) {
         Some(python) => Some(environment(&python, OLDEST_ENVIRONMENT, OLDEST)?),
         None => {
@@ -62,15 +61,10 @@ fn read_parquet(newest: &Path) -> Result<(), String> {
     };
     for environment in oldest.iter().map(PathBuf::as_path).chain([newest]) {
         let mut python = Command::new(environment.join("bin/python"));
-        run(python.arg("python/tests/read_parquet.py").arg(&command), "read_parquet.py")?;
+        run(python.arg("python/tests/read_parquet.py").arg(command), "read_parquet.py")?;
     }
     Ok(())
 }
-
-/// Builds the command, with which the package is compared, and the compiled module. Everything that tests need is built at
-/// once: alone, or without `--tests`, each crate would be built again with fewer features.
-pub const BUILD: [&str; 7] =
-    ["build", "--workspace", "--locked", "--lib", "--bins", "--examples", "--tests"];
 
 /// Puts the compiled module beside the package's Python files.
 pub fn place(profile: &str) -> Result<(), String> {

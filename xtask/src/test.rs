@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test of the workspace, several programs at once.
 
-use crate::command::{cargo_command, run_apart};
+use crate::command::{BUILD, cargo_command, run_apart};
 use crate::{python, web};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -31,7 +31,9 @@ pub fn all() -> Result<(), String> {
         programs.into_iter().partition(|p| KERNEL.iter().any(|k| p.1.starts_with(k)));
     let python = cargo(&["xtask", "test", "python"]);
     let documentation = cargo(&["test", "--workspace", "--locked", "--doc"]);
-    let mut groups = VecDeque::from([kernel, vec![python]]);
+    // One core compiles the page's module for a minute.
+    let module = web::is_testable().then(|| (web::module(), "the page's module".to_string()));
+    let mut groups = VecDeque::from([kernel, vec![python], module.into_iter().collect()]);
     groups.extend(rest.into_iter().map(|program| vec![program]));
     groups.push_back(vec![documentation]);
     let others = at_once(groups);
@@ -50,7 +52,7 @@ pub fn quick() -> Result<(), String> {
 /// Builds all test programs, all commands, and the Python module: at once, since alone, or without tests, crates would be
 /// built again with fewer features. Returns the test programs, integration tests first: they wait for the longest time.
 fn built() -> Result<Vec<Program>, String> {
-    let args = [&python::BUILD[..], &["--message-format", "json-render-diagnostics"]].concat();
+    let args = [&BUILD[..], &["--message-format", "json-render-diagnostics"]].concat();
     eprintln!("> cargo {}", args.join(" "));
     let out = cargo_command(&args).stderr(Stdio::inherit()).output().map_err(|e| e.to_string())?;
     if !out.status.success() {

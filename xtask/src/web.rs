@@ -1,6 +1,6 @@
 //! `cargo xtask web`: the page with the simulator in it, and its tests.
 
-use crate::command::{cargo_command, run, target};
+use crate::command::{built, cargo_command, run, target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,8 @@ const MAX_MODULE: usize = 450_000;
 pub fn page(args: &[String]) -> Result<(), String> {
     match args {
         [] => {
-            let page = written()?;
+            let args = ["run", "--quiet", "--locked", "--package", "narrows-web", "--"];
+            let page = written(cargo_command(&args))?;
             println!("{}", page.display());
             Ok(())
         }
@@ -26,31 +27,39 @@ pub fn page(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// Builds the module and writes the page around it.
-fn written() -> Result<PathBuf, String> {
-    let module = module()?;
+/// Builds the module and writes the page around it by this program.
+fn written(mut program: Command) -> Result<PathBuf, String> {
+    if !has_target() {
+        return Err(format!("the target is missing: rustup target add {TRIPLE}"));
+    }
+    run(&mut module(), "the page's module")?;
+    let module = kept()?;
     let page = Path::new(&target()).join("web/index.html");
-    let args = ["run", "--quiet", "--locked", "--package", "narrows-web", "--"];
     run(
-        cargo_command(&args).arg(&module).arg(&page),
+        program.arg(&module).arg(&page),
         &format!("narrows-web {} {}", module.display(), page.display()),
     )?;
     Ok(page)
 }
 
-/// Builds the module.
-fn module() -> Result<PathBuf, String> {
+/// Whether Rust can compile for the module's target.
+fn has_target() -> bool {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = sysroot.map_err(|e| format!("rustc could not be started: {e}"))?.stdout;
-    let sysroot = String::from_utf8_lossy(&sysroot);
-    if !Path::new(sysroot.trim()).join("lib/rustlib").join(TRIPLE).is_dir() {
-        return Err(format!("the target is missing: rustup target add {TRIPLE}"));
-    }
+    let sysroot = sysroot.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_string());
+    sysroot.is_ok_and(|root| Path::new(&root).join("lib/rustlib").join(TRIPLE).is_dir())
+}
+
+/// Compiles the module.
+pub fn module() -> Command {
     let mut args = vec!["rustc", "--locked", "--package", "narrows-web", "--lib"];
     args.extend(["--profile", "web", "--target", TRIPLE, "--"]);
     // Without it, each call takes five bytes in place of two or three.
     args.extend(["-C", "link-arg=--compress-relocations"]);
-    run(&mut cargo_command(&args), &format!("cargo {}", args.join(" ")))?;
+    cargo_command(&args)
+}
+
+/// Copies the module to its place beside the page.
+fn kept() -> Result<PathBuf, String> {
     let built = Path::new(&target()).join(TRIPLE).join("web/narrows_web.wasm");
     let kept = Path::new(&target()).join("web/page.wasm");
     let copied = kept.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -62,20 +71,14 @@ fn module() -> Result<PathBuf, String> {
 
 /// Compares the module with the command, and clicks through the page in a browser. Skipped without the programs.
 pub fn tests() -> Result<(), String> {
-    if !is_installed("node") {
-        eprintln!("web: skipped, node is not installed");
+    if !is_testable() && (!is_installed("node") || std::env::var_os("CI").is_none()) {
+        eprintln!("web: skipped, that needs node and rustup target add {TRIPLE}");
         return Ok(());
     }
-    let page = match written() {
-        Err(why) if why.contains("rustup") && std::env::var_os("CI").is_none() => {
-            eprintln!("web: skipped, {why}");
-            return Ok(());
-        }
-        page => page?,
-    };
+    let xtask = built("xtask")?;
+    let page = written(Command::new(xtask.with_file_name("narrows-web")))?;
     let cases = page.with_file_name("digests.json");
-    let args = ["run", "--quiet", "--locked", "--package", "xtask", "--", "web", "--cases"];
-    run(cargo_command(&args).arg(&cases), "xtask web --cases")?;
+    run(Command::new(&xtask).args(["web", "--cases"]).arg(&cases), "xtask web --cases")?;
     let node = |script: &str, files: &[&Path]| {
         let script = format!("apps/web/tests/{script}");
         run(Command::new("node").arg(&script).args(files), &format!("node {script}"))
@@ -88,6 +91,11 @@ pub fn tests() -> Result<(), String> {
         return Ok(());
     };
     node("click.mjs", &[&page, Path::new(browser)])
+}
+
+/// Whether the module can be compiled and run.
+pub fn is_testable() -> bool {
+    is_installed("node") && has_target()
 }
 
 fn is_installed(program: &str) -> bool {
