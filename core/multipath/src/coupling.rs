@@ -25,6 +25,8 @@ impl CoupledPath {
 pub struct CouplingEntry {
     /// Name, source and status.
     pub descriptor: &'static Descriptor,
+    /// Whether a [`SharedBottleneck`](crate::SharedBottleneck) limits paths.
+    pub detects: bool,
     /// The change of the window of the path with this index. The paths are those that carry data; their windows and
     /// RTTs are positive. `None` leaves it to the path's own controller.
     pub change: fn(&[CoupledPath], usize) -> Option<WindowChange>,

@@ -10,6 +10,8 @@
 //! A coupling ([`COUPLINGS`]) changes the windows of all paths together, so that they take the share of one flow at a
 //! shared bottleneck. It is a function of all paths' windows, RTTs and losses, in `couplings`.
 //!
+//! [`SharedBottleneck`] detects such paths by their delays, and lets one of them carry the data.
+//!
 //! [`Liveness`] detects a silent path within one probe timeout.
 
 mod arrival;
@@ -21,6 +23,7 @@ mod liveness;
 mod path;
 mod scheduler;
 mod schedulers;
+mod shared;
 
 pub use coupling::{CoupledPath, CouplingEntry};
 pub use entry::SchedulerEntry;
@@ -28,6 +31,7 @@ pub use list::{COUPLING_NAMES, COUPLINGS, SCHEDULER_NAMES, SCHEDULERS};
 pub use liveness::Liveness;
 pub use path::{PathState, PathStatus};
 pub use scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};
+pub use shared::{MEASURING_RATE, SharedBottleneck};
 
 #[cfg(test)]
 mod tests;

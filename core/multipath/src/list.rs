@@ -1,7 +1,7 @@
 //! The lists of schedulers and of couplings.
 
 use crate::coupling::CouplingEntry;
-use crate::couplings::{balia, lia, olia, uncoupled};
+use crate::couplings::{balia, lia, olia, shared, uncoupled};
 use crate::entry::SchedulerEntry;
 use crate::schedulers::{blest, earliest, ecf, min_rtt, redundant, round_robin, weighted};
 use narrows_base::list::List;
@@ -25,8 +25,10 @@ pub static SCHEDULERS: List<SchedulerEntry> = List::new(
 );
 
 /// The names of all couplings; the first is the default.
-pub const COUPLING_NAMES: &[&str] = &["uncoupled", "lia", "olia", "balia"];
+pub const COUPLING_NAMES: &[&str] = &["shared", "uncoupled", "lia", "olia", "balia"];
 
 /// All couplings.
-pub static COUPLINGS: List<CouplingEntry> =
-    List::new("coupling", &[uncoupled::ENTRY, lia::ENTRY, olia::ENTRY, balia::ENTRY]);
+pub static COUPLINGS: List<CouplingEntry> = List::new(
+    "coupling",
+    &[shared::ENTRY, uncoupled::ENTRY, lia::ENTRY, olia::ENTRY, balia::ENTRY],
+);

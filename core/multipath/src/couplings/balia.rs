@@ -13,6 +13,7 @@ pub const ENTRY: CouplingEntry = CouplingEntry {
         params: &[],
         status: Status::NotValidated,
     },
+    detects: false,
     change: |paths, path| {
         let own = &paths[path];
         let rate: f64 = paths.iter().map(CoupledPath::rate).sum();

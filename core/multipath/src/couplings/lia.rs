@@ -13,6 +13,7 @@ pub const ENTRY: CouplingEntry = CouplingEntry {
         params: &[],
         status: Status::NotValidated,
     },
+    detects: false,
     change: |paths, path| {
         let total: f64 = paths.iter().map(|p| p.cwnd).sum();
         let increase = (alpha(paths) / total).min(1.0 / paths[path].cwnd);

@@ -13,5 +13,6 @@ pub const ENTRY: CouplingEntry = CouplingEntry {
         params: &[],
         status: Status::NotValidated,
     },
+    detects: false,
     change: |_, _| None,
 };

@@ -57,6 +57,12 @@ impl ForwardDelay {
         self.newest = Some((time, delay));
         Duration::from_nanos(delay.max(0).unsigned_abs())
     }
+    /// The newest delay.
+    #[inline]
+    pub fn newest(&self) -> Option<Duration> {
+        let (_, delay) = self.newest?;
+        Some(Duration::from_nanos(delay.max(0).unsigned_abs()))
+    }
 }
 
 #[cfg(test)]

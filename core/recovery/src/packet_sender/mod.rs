@@ -243,6 +243,11 @@ impl<P: Default> PacketSender<P> {
     pub fn rtt(&self) -> &RttEstimator {
         self.path.estimator()
     }
+    /// One-way delay of the packet that the newest report echoes, plus a constant. `None` before the first report.
+    #[inline]
+    pub fn forward_delay(&self) -> Option<Duration> {
+        self.path.newest_forward_delay()
+    }
     /// The report spacing to request from the receiver, and whether the next packet should carry
     /// the request.
     #[inline]

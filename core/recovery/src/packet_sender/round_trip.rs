@@ -173,6 +173,11 @@ impl RoundTrip {
         self.forward.of(time, rtt)
     }
 
+    #[inline]
+    pub fn newest_forward_delay(&self) -> Option<Duration> {
+        self.forward.newest()
+    }
+
     /// The RTT that packets are expected to have now (RFC 9002 section 6.1.2).
     pub fn expected(&self) -> Duration {
         self.srtt().max(self.latest_rtt)

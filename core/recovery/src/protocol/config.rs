@@ -74,7 +74,7 @@ pub struct DatagramConfig {
     pub rto: RtoConfig,
     /// Name of the scheduler of a stream over several paths. In simulation only.
     pub scheduler: &'static str,
-    /// Name of the coupling of its paths' windows. In simulation only.
+    /// Name of the coupling of its paths. Those of windows are in simulation only.
     pub coupling: &'static str,
 }
 

@@ -151,7 +151,7 @@ impl Protocol {
         let entry = find(&spec.name)?;
         let parameters = Parameters::read(spec, entry, entry.datagram_params())?;
         let config = params::configure(entry, &base, &parameters.endpoint)?;
-        if config.coupling != narrows_multipath::COUPLING_NAMES[0]
+        if !["shared", "uncoupled"].contains(&config.coupling)
             && (entry.controller != "reno" || parameters.own.choice("like") == "linux")
         {
             return Err(SpecError::new(format!(

@@ -115,7 +115,7 @@ pub const STREAM_PARAMS: &[Param] = &[
     },
     Param {
         name: "coupling",
-        help: "over several paths: how rrtp+reno couples their windows (simulation only)",
+        help: "over several paths: how those over one bottleneck share it; lia, olia and balia: rrtp+reno in simulation only",
         kind: ParamKind::Choice(narrows_multipath::COUPLING_NAMES),
         origin: "docs/multipath.md",
     },

@@ -1,6 +1,6 @@
 //! Streams over several paths.
 
-use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_base::{Duration, Rate, Spec, Time, math};
 use narrows_link::{LinkChange, LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_multipath::{COUPLING_NAMES, SCHEDULER_NAMES};
 use narrows_sim::protocol::{FlowProtocol, Preset};
@@ -171,6 +171,32 @@ fn multipath_coupled_takes_share_of_one_flow_at_bottleneck() {
         let expected = if *coupling == "uncoupled" { 1.8..2.2 } else { 0.8..1.25 };
         assert!(expected.contains(&mean), "{coupling}: {ratios:?}");
     }
+}
+
+/// Of two paths of `rrtp` over one bottleneck, beside a flow that starts later: the ratio of the goodputs.
+fn rrtp_ratio_to_single_path(coupling: &str, later_ms: u64) -> f64 {
+    let mut spec = network(&format!("rrtp(coupling={coupling})"), &[(20, 40)]);
+    spec.end = Time::from_secs_f64(60.0);
+    spec.measure_from = Time::from_secs_f64(10.0);
+    spec.groups[0].flows[0].further = vec![PathSpec { forward: vec![0], back: vec![1] }];
+    let mut single = network("rrtp", &[(20, 40)]).groups.remove(0);
+    single.name = "single".into();
+    single.flows[0].start = Time::ZERO + Duration::from_millis(later_ms);
+    spec.groups.push(single);
+    let result = result(&spec);
+    let goodput = |n: usize| result.groups[n].flows[0].goodput_bytes as f64;
+    goodput(0) / goodput(1)
+}
+
+#[test]
+fn multipath_rrtp_takes_share_of_one_flow_at_bottleneck() {
+    let mean = |coupling: &str| {
+        let logarithm = |n: u64| math::ln(rrtp_ratio_to_single_path(coupling, 37 * n));
+        math::exp((1..=12).map(logarithm).sum::<f64>() / 12.0)
+    };
+    let shared = mean("shared");
+    let uncoupled = mean("uncoupled");
+    assert!((0.75..1.33).contains(&shared) && uncoupled > 1.5, "{shared}, {uncoupled} uncoupled");
 }
 
 #[test]

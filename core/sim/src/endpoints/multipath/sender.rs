@@ -12,7 +12,7 @@ use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{Controller, HintSource, PathEvent, PathHints};
 use narrows_multipath::{
     Choice, CoupledPath, CouplingEntry, InFlightPiece, PathState, PathStatus, Piece, Scheduler,
-    TrafficClass,
+    SharedBottleneck, TrafficClass,
 };
 use narrows_recovery::packet_sender::Counters;
 
@@ -24,6 +24,7 @@ pub struct MultipathSender {
     paths: Vec<SenderPath>,
     stream: OutgoingStream,
     scheduler: Box<dyn Scheduler>,
+    shared: SharedBottleneck,
     coupling: CouplingEntry,
     /// What it last read of the paths that carry data; kept for its memory.
     coupled: Vec<CoupledPath>,
@@ -50,6 +51,7 @@ impl MultipathSender {
             paths: paths.into_iter().map(|p| SenderPath::new(link(p), count)).collect(),
             stream: OutgoingStream::default(),
             scheduler,
+            shared: SharedBottleneck::default(),
             coupling,
             coupled: Vec::with_capacity(count),
             states: vec![PathState::default(); count],
@@ -124,6 +126,7 @@ impl MultipathSender {
     fn send(&mut self, now: Time, index: usize, range: SentRange, bytes: u32) -> SenderOutput {
         let path = &mut self.paths[index];
         path.scheduled.on_sent(now);
+        self.shared.on_sent(now, index, bytes);
         path.result.sent_bytes += u64::from(range.length);
         path.result.copied_bytes += if range.copy { u64::from(range.length) } else { 0 };
         self.scheduler.on_sent(index, range.length, range.copy);
@@ -296,6 +299,11 @@ impl MultipathSender {
         if let Some(sample) = path.link.on_report(now, &mut self.stream, p) {
             path.on_rate(&sample);
         }
+        if self.coupling.detects
+            && let Some(delay) = path.link.sender.forward_delay()
+        {
+            self.shared.on_delay(now, index, delay, &self.states);
+        }
         path.on_losses(now);
         let outstanding = path.link.sender.packets_in_flight() > 0;
         path.scheduled.liveness.on_answer(now, outstanding);
@@ -306,9 +314,8 @@ impl MultipathSender {
         let later = now + Duration::from_nanos(1);
         let all_arrived = self.stream.all_arrived();
         let mut due = self.waits_until;
-        for path in &mut self.paths {
+        for (path, state) in self.paths.iter_mut().zip(&self.states) {
             path.leave_unused();
-            let state = &path.scheduled.state;
             if state.status != PathStatus::Unusable && state.sendable > now {
                 due = due.min(state.sendable);
             }
@@ -360,6 +367,10 @@ impl Machine for MultipathSender {
                 path.refresh(now);
             }
             self.states[index] = path.scheduled.state;
+        }
+        for index in 0..self.paths.len() {
+            let departure = self.shared.departure(index, &self.states);
+            self.states[index].sendable = self.states[index].sendable.max(departure);
         }
         self.limit = match self.stream.is_empty() {
             true => SendingLimit::Application,
