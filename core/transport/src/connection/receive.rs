@@ -269,6 +269,7 @@ impl Connection {
         if self.path.is_usable() != was_usable {
             self.share_rate_limit();
         }
+        self.on_path_delay(now);
         self.traffic.before_first_ack &= !self.path.sender.has_arrived();
         if is_too_small {
             self.end_on_small_path(now);

@@ -7,6 +7,7 @@
 //!
 //! - `opening`: a client opens a further path. Both ends exchange connection IDs by PATH_ID, then validate the path.
 //! - `transmit`: the order in which packets of all paths leave.
+//! - `shared`: of paths over one bottleneck, one carries the data.
 //! - `silence`: a path without answers is left, probed, and used again.
 //! - `status`: a client keeps a path on standby, or closes it.
 //!
@@ -16,6 +17,7 @@ mod announcement;
 mod opening;
 mod opening_path;
 mod paths;
+mod shared;
 mod silence;
 mod status;
 mod transmit;
@@ -26,7 +28,9 @@ use crate::streams::Side;
 use announcement::AnnouncedStatus;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_multipath::{PathState, PathStatus, SCHEDULERS, Scheduler};
+use narrows_multipath::{
+    COUPLINGS, PathState, PathStatus, SCHEDULERS, Scheduler, SharedBottleneck,
+};
 use narrows_recovery::packet_sender::PacketSenderConfig;
 use narrows_wire::PathKeys;
 use narrows_wire::prf::Prf;
@@ -62,6 +66,8 @@ pub(super) struct Multipath {
     statuses: Vec<AnnouncedStatus>,
     side: Side,
     scheduler: Box<dyn Scheduler>,
+    /// Absent if the protocol's coupling does not detect shared bottlenecks.
+    shared: Option<SharedBottleneck>,
     /// The states of all paths that have begun, path 0 first.
     states: Vec<PathState>,
     /// Until when the scheduler waits.
@@ -89,6 +95,8 @@ impl Multipath {
         let opening = (1..paths).map(|number| OpeningPath::new(keys.path(number))).collect();
         let name = config.protocol.config().scheduler;
         let entry = SCHEDULERS.find(name).unwrap_or(&SCHEDULERS.built_in()[0]);
+        let coupling = config.protocol.config().coupling;
+        let coupling = COUPLINGS.find(coupling).unwrap_or(&COUPLINGS.built_in()[0]);
         // Hints are of the path of the handshake.
         let hints = (PathHints::default(), HintSource::User);
         let sending = PacketSenderConfig { hints, ..template.sending };
@@ -98,6 +106,7 @@ impl Multipath {
             statuses: (0..paths).map(|_| AnnouncedStatus::default()).collect(),
             side,
             scheduler: (entry.build)(),
+            shared: coupling.detects.then(SharedBottleneck::default),
             states: vec![PathState::default()],
             waits_until: Time::NEVER,
             template: PathTemplate { sending, ..template },
@@ -115,6 +124,7 @@ impl Multipath {
         size_of::<Multipath>()
             + statuses
             + self.opening.iter().map(OpeningPath::memory).sum::<usize>()
+            + self.shared.as_ref().map_or(0, SharedBottleneck::memory)
     }
     /// Releases memory kept for later packets.
     pub fn release_memory(&mut self) {

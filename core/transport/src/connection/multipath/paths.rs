@@ -3,8 +3,6 @@
 use super::super::Connection;
 use super::super::path::Path;
 use super::PathStats;
-use narrows_base::Rate;
-use narrows_multipath::PathStatus;
 
 impl Connection {
     /// Number of paths that both ends support.
@@ -53,6 +51,29 @@ impl Connection {
         latest.map_or(0, |(index, _)| index)
     }
 
+    /// The index of the current path.
+    pub(super) fn current_index(&self) -> usize {
+        if self.path.number == 0 {
+            return 0;
+        }
+        // The other path's place holds path 0 meanwhile.
+        let place = self.further_paths().position(|path| path.number == 0);
+        place.map_or(0, |place| place + 1)
+    }
+
+    /// The place in [`paths`](Connection::paths) of the path with this index, and the reverse: the current path has
+    /// changed places with path 0.
+    pub(super) fn place_of(&self, index: usize) -> usize {
+        let current = self.current_index();
+        if index == 0 {
+            current
+        } else if index == current {
+            0
+        } else {
+            index
+        }
+    }
+
     /// Calls `act` while the path with this index is the current one.
     pub(in crate::connection) fn on_path<R>(
         &mut self,
@@ -70,24 +91,6 @@ impl Connection {
             && let Some(other) = others.get_mut(place)
         {
             std::mem::swap(&mut self.path, other);
-        }
-    }
-
-    /// Divides the limit on the rate among the paths that carry data: the usable ones without those on standby, unless
-    /// only these are left.
-    pub(in crate::connection) fn share_rate_limit(&mut self) {
-        let Some(limit) = self.multipath.as_ref().map(|multipath| multipath.rate_limit) else {
-            return;
-        };
-        let with = |status| {
-            let usable = self.paths().filter(|path| path.is_usable());
-            usable.filter(|path| path.scheduled.permitted == status).count()
-        };
-        let available = with(PathStatus::Available);
-        let sharing = if available > 0 { available } else { with(PathStatus::Standby).max(1) };
-        let share = limit.map(|rate| Rate::from_bps(rate.as_bps() / sharing as u64));
-        for index in 0..self.path_count() {
-            self.on_path(index, |connection| connection.path.sender.limit_rate(share));
         }
     }
 }

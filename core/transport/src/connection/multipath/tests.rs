@@ -60,6 +60,8 @@ pub(super) struct Bonded {
     pub keep: Option<Vec<Flying>>,
     order: u64,
     free: Vec<[Time; 2]>,
+    /// Whether all paths share the queue of the first link.
+    pub has_one_queue: bool,
     random: RandomStream,
 }
 
@@ -113,6 +115,7 @@ impl Bonded {
             keep: None,
             order: 0,
             free: vec![[now; 2]; count],
+            has_one_queue: false,
             random: RandomKey::from_seed(seed).stream(),
         }
     }
@@ -156,7 +159,8 @@ impl Bonded {
     fn launch(&mut self, number: usize, flying: Flying) {
         let link = self.links[number];
         let direction = usize::from(flying.to_client);
-        let free = &mut self.free[number][direction];
+        let queue = if self.has_one_queue { 0 } else { number };
+        let free = &mut self.free[queue][direction];
         let rate = link.rate.as_bps() as f64;
         let size = flying.bytes.len() as u64 + 28;
         let waits = free.since(self.now).as_secs_f64() * rate / 8.0;
@@ -338,6 +342,23 @@ fn two_paths_reach_the_sum_of_their_rates() {
             assert_eq!(world.server.path_stats().iter().filter(|p| p.is_usable).count(), 2);
         }
     }
+}
+
+#[test]
+fn paths_over_one_queue_are_carried_by_one() {
+    let mut world = Bonded::new(&[link(10, 20), link(10, 30)], 1);
+    world.has_one_queue = true;
+    world.open_paths();
+    let took = world.transfer(Side::Server, 1 << 30, 10.0);
+    let rate = took.between(6.0, 10.0) as f64 * 8.0 / 4.0;
+    assert!(rate > 8_500_000.0, "{rate}");
+    let second: u64 = world.log[1][60..100].iter().sum();
+    assert!((10_000..250_000).contains(&second), "{second} bytes on the second path");
+    // Their queues are separate from now on.
+    world.has_one_queue = false;
+    let took = world.transfer(Side::Server, 1 << 30, 30.0);
+    let rate = took.between(25.0, 30.0) as f64 * 8.0 / 5.0;
+    assert!(rate > 17_000_000.0, "{rate}");
 }
 
 #[test]

@@ -129,15 +129,12 @@ impl Connection {
         if let Some(state) = states.and_then(|states| states.get_mut(index)) {
             *state = self.path.scheduled.state;
         }
+        self.limit_led_path(index);
     }
 
     /// Whether the scheduler chooses the current path, a further one or path 0, for one more packet.
     pub(in crate::connection) fn is_next_here(&mut self, now: Time) -> bool {
-        let number = self.path.number;
-        let others = self.multipath.iter().flat_map(|multipath| &multipath.others);
-        // The other path's place holds path 0 meanwhile.
-        let place = others.clone().position(|path| path.number == 0);
-        let index = if number == 0 { 0 } else { place.map_or(0, |place| place + 1) };
+        let index = self.current_index();
         self.refresh_path(now, index);
         let is_chosen = self.choose(now) == Some(index);
         is_chosen && self.path.scheduled.is_permitted
@@ -165,6 +162,9 @@ impl Connection {
         match multipath.scheduler.choose(now, &multipath.states, &piece) {
             Choice::Send(index) => {
                 multipath.scheduler.on_sent(index, piece.length, false);
+                if let Some(shared) = &mut multipath.shared {
+                    shared.on_sent(now, index, piece.length);
+                }
                 Some(index)
             }
             Choice::Wait(until) => {

@@ -1,0 +1,63 @@
+//! Paths over one bottleneck: one of them carries the data, so that together they take the share of one flow.
+
+use super::super::Connection;
+use super::super::path::Path;
+use narrows_base::{Rate, Time};
+use narrows_multipath::{MEASURING_RATE, PathStatus};
+
+impl Connection {
+    /// A report arrived on the current path.
+    pub(in crate::connection) fn on_path_delay(&mut self, now: Time) {
+        if self.path_count() < 2 {
+            return;
+        }
+        let index = self.current_index();
+        let delay = self.path.sender.forward_delay();
+        let Some(multipath) = &mut self.multipath else { return };
+        let Some(shared) = &mut multipath.shared else { return };
+        if delay.is_some_and(|delay| shared.on_delay(now, index, delay, &multipath.states)) {
+            self.share_rate_limit();
+        }
+    }
+
+    /// Defers the next packet of the path with this index, if another one carries its data.
+    pub(super) fn limit_led_path(&mut self, index: usize) {
+        let Some(multipath) = &mut self.multipath else { return };
+        let Some(shared) = &multipath.shared else { return };
+        let departure = shared.departure(index, &multipath.states);
+        if let Some(state) = multipath.states.get_mut(index) {
+            state.sendable = state.sendable.max(departure);
+        }
+    }
+
+    /// Whether a usable path carries the data of the one with this index.
+    fn is_led(&self, index: usize) -> bool {
+        let shared = self.multipath.as_ref().and_then(|multipath| multipath.shared.as_ref());
+        let leader = shared.and_then(|shared| shared.leader(index));
+        leader.is_some_and(|leader| self.path_at(self.place_of(leader)).is_usable())
+    }
+
+    /// Divides the limit on the rate among the paths that carry data: the usable ones without those on standby, unless
+    /// only these are left. A path whose data another one carries gets little.
+    pub(in crate::connection) fn share_rate_limit(&mut self) {
+        let Some(limit) = self.multipath.as_ref().map(|multipath| multipath.rate_limit) else {
+            return;
+        };
+        let weight = |connection: &Connection, place: usize| {
+            let is_led = connection.is_led(connection.place_of(place));
+            if is_led { MEASURING_RATE } else { 1.0 }
+        };
+        let with = |status| {
+            let has_status = |path: &Path| path.is_usable() && path.scheduled.permitted == status;
+            let sharing = self.paths().enumerate().filter(|(_, path)| has_status(path));
+            sharing.map(|(place, _)| weight(self, place)).sum::<f64>()
+        };
+        let available = with(PathStatus::Available);
+        let sharing = if available > 0.0 { available } else { with(PathStatus::Standby).max(1.0) };
+        for place in 0..self.path_count() {
+            let part = weight(self, place) / sharing;
+            let share = limit.map(|rate| Rate::from_bps_f64(rate.as_bps() as f64 * part));
+            self.on_path(place, |connection| connection.path.sender.limit_rate(share));
+        }
+    }
+}
