@@ -189,7 +189,7 @@ fn over(links: &[String], rates: &[f64], protocol: &str, seeds: u64) -> Result<M
     Ok(mean(&all))
 }
 
-const PEER: &str = "rrtp+cubic(scheduler=minrtt)";
+const PEER: &str = "rrtp+cubic(scheduler=minrtt,coupling=uncoupled)";
 
 /// One row: the default over both paths, each path alone, and the peer. Shares are of `sum` in Mbit/s, or without one of
 /// the paths' own deliveries.

@@ -1,7 +1,7 @@
 //! Rows of `bench paths` beside the profiles: short files, a shared bottleneck, recorded links.
 
-use super::{Bench, PROFILES, PathText, network, over};
-use narrows_base::{Spec, Time};
+use super::{Bench, PACKET, PROFILES, PathText, network, over};
+use narrows_base::{RandomKey, Spec, Time, math};
 use narrows_sim::{PathSpec, SourceSpec, run};
 use std::path::PathBuf;
 
@@ -33,28 +33,95 @@ pub(super) fn short_files(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Two paths over one link, beside a flow over it: the goodput of the flow with two paths over that of the other.
-pub(super) fn shared(bench: &Bench) -> Result<(), String> {
-    println!(
-        "\n| one link of 20 Mbit/s, 40 ms | goodput of two paths over that of a flow beside |\n|---|---|"
-    );
-    let links = ["20Mbit/s,40ms".to_string()];
-    for protocol in [bench.ours.as_str(), "rrtp+reno", "rrtp+reno(coupling=lia)"] {
-        let mut both = 0.0;
-        let mut beside = 0.0;
-        for seed in 1..=bench.seeds {
-            let groups =
-                [("both", protocol, SourceSpec::bulk()), ("one", protocol, SourceSpec::bulk())];
-            let mut spec = network(&links, &groups, seed).map_err(|e| e.to_string())?;
-            let flow = &mut spec.groups[0].flows[0];
-            flow.further =
-                vec![PathSpec { forward: flow.forward.clone(), back: flow.back.clone() }];
-            let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
-            both += result.groups[0].flows[0].goodput_bytes as f64;
-            beside += result.groups[1].flows[0].goodput_bytes as f64;
-        }
-        println!("| {protocol} | {:.2} |", both / beside.max(1.0));
+/// One bottleneck under two paths of a connection.
+struct Bottleneck {
+    link: String,
+    /// Additional one-way delay of the second path, in ms.
+    later_ms: u32,
+    /// Flows beside the connection.
+    flows: u32,
+    /// Paths of the connection, 1 or 2.
+    paths: u32,
+}
+
+/// A bottleneck drawn by a seed: 4 to 100 Mbit/s, 5 to 60 ms one way and queues of 0.25 to 4 BDP, log-uniform; loss to 2%
+/// in three of ten, jitter to a quarter of the delay in one of four, a longer second path in half; one to three flows
+/// beside.
+fn drawn_bottleneck(seed: u64) -> Bottleneck {
+    let mut stream = RandomKey::from_seed(seed).named("bottlenecks").stream();
+    let mut unit = || stream.unit();
+    let mut between = |low: f64, high: f64| low * math::pow(high / low, unit());
+    let mbps = between(4.0, 100.0);
+    let delay_ms = between(5.0, 60.0).round();
+    let bdp = mbps * 1e3 * 2.0 * delay_ms / (8.0 * f64::from(PACKET));
+    let queue = (bdp * between(0.25, 4.0)).max(10.0);
+    let later_ms = between(2.0, 60.0) as u32;
+    let mut link = format!("{mbps:.1}Mbit/s,{delay_ms}ms,queue={queue:.0}p");
+    if unit() < 0.3 {
+        link += &format!(",loss={:.2}%", 2.0 * unit());
     }
+    if unit() < 0.25 {
+        link += &format!(",jitter=normal({:.1}ms)", delay_ms / 4.0 * unit());
+    }
+    let is_longer = unit() < 0.5;
+    let flows = 1 + (3.0 * unit()) as u32;
+    Bottleneck { link, later_ms: if is_longer { later_ms } else { 0 }, flows, paths: 2 }
+}
+
+/// The logarithm of the goodput of a connection over a bottleneck, over that of a flow beside them. The flows beside begin
+/// at drawn times of the first second.
+fn ratio(bottleneck: &Bottleneck, protocol: &str, seed: u64) -> Result<f64, String> {
+    let access = format!("1000Mbit/s,{}ms,queue=1000p", bottleneck.later_ms);
+    let links = [bottleneck.link.clone(), access];
+    let mut groups = vec![("both", protocol, SourceSpec::bulk())];
+    groups.extend((0..bottleneck.flows).map(|_| ("beside", protocol, SourceSpec::bulk())));
+    let mut spec = network(&links, &groups, seed).map_err(|e| e.to_string())?;
+    let mut stream = RandomKey::from_seed(seed).named("starts").stream();
+    for (n, group) in spec.groups.iter_mut().enumerate() {
+        let flow = &mut group.flows[0];
+        flow.further.clear();
+        if n == 0 && bottleneck.paths == 2 {
+            flow.further.push(PathSpec { forward: vec![2, 0], back: vec![1, 3] });
+        } else if n > 0 {
+            group.name = format!("beside {n}");
+            flow.start = Time::from_secs_f64(stream.unit());
+        }
+    }
+    let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
+    let goodput = |n: usize| result.groups[n].flows[0].goodput_bytes as f64;
+    let beside = (1..result.groups.len()).map(goodput).sum::<f64>() / f64::from(bottleneck.flows);
+    Ok(math::ln(goodput(0).max(1.0) / beside.max(1.0)))
+}
+
+/// Two paths over one bottleneck: their goodput over that of a flow beside them, as geometric means. The first row has one
+/// path.
+pub(super) fn shared(bench: &Bench) -> Result<(), String> {
+    println!("\n| two paths | 20 Mbit/s, 40 ms | drawn bottlenecks |\n|---|---|---|");
+    shared_row(bench, &bench.ours, 1)?;
+    let uncoupled = format!("{}(coupling=uncoupled)", bench.ours);
+    for protocol in [bench.ours.as_str(), &uncoupled, "rrtp+reno", "rrtp+reno(coupling=lia)"] {
+        shared_row(bench, protocol, 2)?;
+    }
+    Ok(())
+}
+
+fn shared_row(bench: &Bench, protocol: &str, paths: u32) -> Result<(), String> {
+    let name = if paths == 1 { "one path of " } else { "" };
+    let mut row = format!("| {name}{protocol} |");
+    for is_drawn in [false, true] {
+        let mut ratios = Vec::new();
+        for seed in 1..=bench.seeds {
+            let fixed = Bottleneck { link: "20Mbit/s,40ms".into(), later_ms: 0, flows: 1, paths };
+            let drawn = Bottleneck { paths, ..drawn_bottleneck(seed) };
+            ratios.push(ratio(if is_drawn { &drawn } else { &fixed }, protocol, seed)?);
+        }
+        let n = ratios.len() as f64;
+        let mean = ratios.iter().sum::<f64>() / n;
+        let squares = ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>();
+        let error = 1.96 * (squares / (n - 1.0).max(1.0) / n).sqrt();
+        row += &format!(" {:.2} ×/÷ {:.2} |", math::exp(mean), math::exp(error));
+    }
+    println!("{row}");
     Ok(())
 }
 
