@@ -1,6 +1,7 @@
 //! Real QUIC stacks as protocols of the simulator, each with its own controllers (`noq-bbr3`) and with Narrows'
 //! (`noq+rrtp`).
 
+pub mod bbr_cases;
 pub mod networks;
 pub mod noq;
 pub mod quic;

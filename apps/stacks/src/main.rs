@@ -2,6 +2,7 @@
 //!
 //! ```sh
 //! narrows-stacks [--link LINK]... [--seconds S] [--bytes N] [--seed N] [--only NAME,NAME]
+//! narrows-stacks bbr-cases
 //! narrows-stacks networks [--networks N] [--mixes N] [--seed N] [--jobs N] [--json] [--only NAME,NAME]
 //! ```
 
@@ -82,6 +83,16 @@ fn networks(mut words: Words) -> Result<(), String> {
     networks.print()
 }
 
+fn bbr_cases(words: &Words) -> Result<(), String> {
+    match words.0.front() {
+        Some(other) => Err(format!("'{other}': bbr-cases has no options")),
+        None => {
+            narrows_stacks::bbr_cases::print();
+            Ok(())
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let mut words = Words(std::env::args().skip(1).collect());
     let registry = match registry() {
@@ -91,14 +102,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let is_networks = words.0.front().is_some_and(|first| first == "networks");
     let installed = registry.install().map_err(|e| e.to_string());
-    let done = installed.and_then(|()| match is_networks {
-        true => {
-            words.0.pop_front();
-            networks(words)
-        }
-        false => table(words),
+    let is_subcommand = words.0.front().is_some_and(|first| !first.starts_with('-'));
+    let subcommand = if is_subcommand { words.0.pop_front() } else { None };
+    let done = installed.and_then(|()| match subcommand.as_deref() {
+        None => table(words),
+        Some("networks") => networks(words),
+        Some("bbr-cases") => bbr_cases(&words),
+        Some(other) => Err(format!("unknown subcommand '{other}': expected networks or bbr-cases")),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,7 +19,7 @@ macro_rules! quic_stack {
         use narrows_sim::endpoints::foreign::{ForeignEnd, ForeignEntry};
         use narrows_testnet::Node;
         use narrows_testnet::simulated::SimulatedNode;
-        use narrows_testnet::$node::{QuicNode, Transfer};
+        use narrows_testnet::$node::{Application, QuicNode, Transfer};
         use rustls::client::Resumption;
         use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
         use std::error::Error;
@@ -80,12 +80,12 @@ macro_rules! quic_stack {
         ///
         /// # Panics
         /// No protocol has this name, or [`entries`] was not called.
-        pub fn nodes(
+        pub fn nodes<A: Application>(
             name: &str,
             seed: u64,
             made: Instant,
-            sends: Transfer,
-        ) -> (QuicNode<Transfer>, QuicNode<Transfer>) {
+            sends: A,
+        ) -> (QuicNode<A>, QuicNode<Transfer>) {
             let factory = match name.strip_prefix(OURS) {
                 None => own(name),
                 Some(ours) => $ours::Controllers::new(ours)

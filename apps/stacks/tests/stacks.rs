@@ -2,7 +2,7 @@
 //! and losses do not.
 
 use narrows_stacks::table::{TransferOutcome, TransferTable};
-use narrows_stacks::{noq, quinn, registry};
+use narrows_stacks::{bbr_cases, noq, quinn, registry};
 use std::sync::Once;
 
 const CLEAN: &str = "20Mbit/s,25ms";
@@ -82,4 +82,14 @@ fn transfer_repeats_with_its_seed_and_ends() {
         assert_eq!(transfer(1), transfer(1), "{protocol}");
         assert_ne!(transfer(1), transfer(2), "{protocol}");
     }
+}
+
+/// Cases that do not depend on when the controller probes, which noq draws from the system's random numbers.
+#[test]
+fn noq_bbr3_passes_cases_of_startup_and_drain() {
+    install();
+    for number in 1..=4 {
+        assert_eq!(bbr_cases::check(number), Ok(()), "case {number}");
+    }
+    assert!(bbr_cases::check(0).is_err() && bbr_cases::check(23).is_err());
 }
