@@ -42,12 +42,14 @@ struct KeptPath {
     interface: Option<u32>,
     /// Bytes of this connection that count for the quota already.
     counted: u64,
+    /// The path that carries this end's data in its place, by number.
+    leader: Option<u8>,
 }
 
 impl KeptPath {
     fn new(choice: PathChoice) -> KeptPath {
         let interface = choice.local.interface_index();
-        KeptPath { choice, interface, counted: 0 }
+        KeptPath { choice, interface, counted: 0, leader: None }
     }
 }
 
@@ -120,6 +122,7 @@ impl PathKeeper {
         for path in stats {
             self.count(connection, path);
             self.follow(connection, path.number);
+            self.tell_leader(path);
         }
         let has_route = |choice: &PathChoice| choice.local.check_route(self.server).is_ok();
         if let Some(place) = self.absent.iter().position(has_route) {
@@ -143,6 +146,24 @@ impl PathKeeper {
             }
             self.tell(&line);
         }
+    }
+
+    /// Says when another path begins to carry this end's data in place of this one.
+    fn tell_leader(&mut self, path: &PathStats) {
+        let Some(kept) = self.open.get_mut(usize::from(path.number)) else { return };
+        if std::mem::replace(&mut kept.leader, path.leader) == path.leader {
+            return;
+        }
+        let local = kept.choice.local.clone();
+        let leader = path.leader.and_then(|number| self.open.get(usize::from(number)));
+        let line = leader.map_or_else(
+            || format!("{local} carries data again"),
+            |leader| {
+                let leader = &leader.choice.local;
+                format!("{local} shares its bottleneck with {leader}, which carries the data")
+            },
+        );
+        self.tell(&line);
     }
 
     /// Moves a path to a new socket if its interface has another number than before: a socket stays bound to the old

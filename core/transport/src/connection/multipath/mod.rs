@@ -144,6 +144,8 @@ pub struct PathStats {
     pub status: PathStatus,
     /// Whether it may carry data: it is validated and not closed, and the peer answers on it.
     pub is_usable: bool,
+    /// Number of the path that carries this end's data in its place, because both share a bottleneck.
+    pub leader: Option<u8>,
     /// UDP payload bytes sent on it.
     pub bytes_sent: u64,
     /// UDP payload bytes received on it in authentic packets.

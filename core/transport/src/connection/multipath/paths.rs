@@ -15,8 +15,9 @@ impl Connection {
     }
     /// Statistics of the paths that have begun, path 0 first.
     pub fn path_stats(&self) -> Vec<PathStats> {
-        let stats = |path: &Path| PathStats {
+        let stats = |(place, path): (usize, &Path)| PathStats {
             number: path.number,
+            leader: self.leader(self.place_of(place)).map(|leader| self.path_at(leader).number),
             remote: path.address.remote(),
             status: path.scheduled.permitted,
             is_usable: path.is_usable(),
@@ -24,7 +25,7 @@ impl Connection {
             bytes_received: path.bytes_received,
             srtt: path.sender.rtt().srtt(),
         };
-        self.paths().map(stats).collect()
+        self.paths().enumerate().map(stats).collect()
     }
 
     /// The paths that have begun, without path 0.

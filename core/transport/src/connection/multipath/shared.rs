@@ -30,11 +30,11 @@ impl Connection {
         }
     }
 
-    /// Whether a usable path carries the data of the one with this index.
-    fn is_led(&self, index: usize) -> bool {
-        let shared = self.multipath.as_ref().and_then(|multipath| multipath.shared.as_ref());
-        let leader = shared.and_then(|shared| shared.leader(index));
-        leader.is_some_and(|leader| self.path_at(self.place_of(leader)).is_usable())
+    /// The place of the usable path that carries the data of the one with this index.
+    pub(super) fn leader(&self, index: usize) -> Option<usize> {
+        let shared = self.multipath.as_ref().and_then(|multipath| multipath.shared.as_ref())?;
+        let place = self.place_of(shared.leader(index)?);
+        self.path_at(place).is_usable().then_some(place)
     }
 
     /// Divides the limit on the rate among the paths that carry data: the usable ones without those on standby, unless
@@ -44,8 +44,8 @@ impl Connection {
             return;
         };
         let weight = |connection: &Connection, place: usize| {
-            let is_led = connection.is_led(connection.place_of(place));
-            if is_led { MEASURING_RATE } else { 1.0 }
+            let leader = connection.leader(connection.place_of(place));
+            if leader.is_some() { MEASURING_RATE } else { 1.0 }
         };
         let with = |status| {
             let has_status = |path: &Path| path.is_usable() && path.scheduled.permitted == status;
