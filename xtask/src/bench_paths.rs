@@ -4,6 +4,7 @@
 //! default (rrtp on each path, scheduler `earliest`) stand the better path alone and rrtp+cubic with `minrtt`, as
 //! MPTCP does.
 
+mod calls;
 mod rest;
 
 use crate::bench_paths_sockets::{SocketBench, SocketRow};
@@ -471,6 +472,9 @@ pub fn run_bench(args: &[String]) -> Result<(), String> {
     }
     if bench.wants("short") {
         rest::short_files(&bench)?;
+    }
+    if bench.wants("calls") {
+        calls::calls(&bench)?;
     }
     if bench.wants("shared") {
         rest::shared(&bench)?;
