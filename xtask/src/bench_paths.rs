@@ -5,6 +5,7 @@
 //! MPTCP does.
 
 mod calls;
+mod files;
 mod rest;
 
 use crate::bench_paths_sockets::{SocketBench, SocketRow};
@@ -471,7 +472,10 @@ pub fn run_bench(args: &[String]) -> Result<(), String> {
         swallows("from 10 s on", 10.0, bench.seeds)?;
     }
     if bench.wants("short") {
-        rest::short_files(&bench)?;
+        files::short_files(&bench)?;
+    }
+    if bench.wants("design") {
+        files::design(&bench)?;
     }
     if bench.wants("calls") {
         calls::calls(&bench)?;

@@ -1,37 +1,9 @@
-//! Rows of `bench paths` beside the profiles: short files, a shared bottleneck, recorded links.
+//! Rows of `bench paths` beside the profiles: a shared bottleneck, recorded links.
 
-use super::{Bench, PACKET, PROFILES, PathText, network, over};
-use narrows_base::{RandomKey, Spec, Time, math};
+use super::{Bench, PACKET, network, over};
+use narrows_base::{RandomKey, Time, math};
 use narrows_sim::{PathSpec, SourceSpec, run};
 use std::path::PathBuf;
-
-/// Bytes of a short file.
-const FILE: u64 = 20 << 20;
-
-/// A file of 20 MiB over both paths of each profile, start included: its share of the sum of rate times (1 - loss).
-pub(super) fn short_files(bench: &Bench) -> Result<(), String> {
-    println!("\n| a file of 20 MiB over | share of the sum, mean | least |\n|---|---|---|");
-    let transfer = Spec::parse(&format!("transfer(size={FILE}B)"));
-    let source = transfer.and_then(|spec| SourceSpec::read(&spec)).map_err(|e| e.to_string())?;
-    for profile in &PROFILES {
-        let links: Vec<String> = profile.paths.iter().map(|p| p.link("kept")).collect();
-        let sum: f64 = profile.paths.iter().map(PathText::capacity).sum();
-        let mut shares = Vec::new();
-        for seed in 1..=bench.seeds {
-            let groups = [("main", bench.ours.as_str(), source.clone())];
-            let mut spec = network(&links, &groups, seed).map_err(|e| e.to_string())?;
-            spec.measure_from = Time::ZERO;
-            let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
-            let flow = &result.groups[0].flows[0];
-            let took = flow.done.map_or(f64::INFINITY, |done| done.since(flow.start).as_secs_f64());
-            shares.push(FILE as f64 * 8.0 / took / 1e6 / sum);
-        }
-        let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-        let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-        println!("| {} | {mean:.2} | {least:.2} |", profile.name);
-    }
-    Ok(())
-}
 
 /// One bottleneck under two paths of a connection.
 struct Bottleneck {
