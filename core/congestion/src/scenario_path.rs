@@ -27,7 +27,7 @@ struct Copy {
     transmissions: u32,
     delivered_before: u64,
     delivered_at: Time,
-    /// When the packet was sent whose ACK was the last before.
+    /// Sending time of the packet that was delivered last before.
     sent_before: Time,
     arrived: bool,
     lost: bool,
@@ -69,7 +69,7 @@ struct PathRounds {
     round_end: u64,
     round: u64,
     delivered_at: Time,
-    /// When the packet was sent that was delivered last.
+    /// Sending time of the packet that was delivered last.
     delivered_sent: Time,
     backoffs: u32,
     /// Segments of the last loss episode that have not arrived late.

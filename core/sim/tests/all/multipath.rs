@@ -151,9 +151,14 @@ fn ratio_to_single_path(coupling: &str, later_ms: u64) -> f64 {
     spec.links[0].config = bottleneck.into();
     spec.end = Time::from_secs_f64(120.0);
     spec.measure_from = Time::from_secs_f64(20.0);
-    let path = PathSpec { forward: vec![0], back: vec![1] };
-    spec.groups[0].flows[0].further = vec![path];
-    let mut single = network("rrtp+reno", &[(20, 20)]).groups.remove(0);
+    ratio_beside(spec, "rrtp+reno", later_ms)
+}
+
+/// The goodput of the network's flow, with a second path over its first link, over that of one with this protocol beside
+/// it that starts later.
+fn ratio_beside(mut spec: NetworkSpec, protocol: &str, later_ms: u64) -> f64 {
+    spec.groups[0].flows[0].further = vec![PathSpec { forward: vec![0], back: vec![1] }];
+    let mut single = network(protocol, &[(20, 20)]).groups.remove(0);
     single.name = "single".into();
     single.flows[0].start = Time::ZERO + Duration::from_millis(later_ms);
     spec.groups.push(single);
@@ -178,14 +183,7 @@ fn rrtp_ratio_to_single_path(coupling: &str, later_ms: u64) -> f64 {
     let mut spec = network(&format!("rrtp(coupling={coupling})"), &[(20, 40)]);
     spec.end = Time::from_secs_f64(60.0);
     spec.measure_from = Time::from_secs_f64(10.0);
-    spec.groups[0].flows[0].further = vec![PathSpec { forward: vec![0], back: vec![1] }];
-    let mut single = network("rrtp", &[(20, 40)]).groups.remove(0);
-    single.name = "single".into();
-    single.flows[0].start = Time::ZERO + Duration::from_millis(later_ms);
-    spec.groups.push(single);
-    let result = result(&spec);
-    let goodput = |n: usize| result.groups[n].flows[0].goodput_bytes as f64;
-    goodput(0) / goodput(1)
+    ratio_beside(spec, "rrtp", later_ms)
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Connection {
     }
 
     /// Divides the limit on the rate among the paths that carry data: the usable ones without those on standby, unless
-    /// only these are left. A path whose data another one carries gets little.
+    /// only these are left. A led path gets [`MEASURING_RATE`] of a share.
     pub(in crate::connection) fn share_rate_limit(&mut self) {
         let Some(limit) = self.multipath.as_ref().map(|multipath| multipath.rate_limit) else {
             return;
