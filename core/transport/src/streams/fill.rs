@@ -53,15 +53,20 @@ impl Streams {
             })
     }
 
-    /// The data that wait to be sent, of the first streams in turn.
+    /// The data that wait to be sent, of the first streams in turn. Streams below the highest priority are left out: they
+    /// send only after these.
     pub fn waiting(&self) -> WaitingData {
         let is_control = !self.queues.control.is_empty() || self.all.window.is_pending();
         let mut waiting = WaitingData { is_control, ..WaitingData::default() };
         let half = |id| self.map.get(id).and_then(|stream| stream.send.as_ref());
-        for half in self.queues.again.ids().take(MAX_COUNTED).filter_map(half) {
+        let Queues { again, fresh, .. } = &self.queues;
+        // Without credit, only lost data can leave.
+        let highest_fresh = fresh.highest().filter(|_| self.credit.room() > 0);
+        let highest = again.highest().max(highest_fresh);
+        for half in again.ids_of(highest).take(MAX_COUNTED).filter_map(half) {
             waiting.lost += half.lost_bytes();
         }
-        for half in self.queues.fresh.ids().take(MAX_COUNTED).filter_map(half) {
+        for half in fresh.ids_of(highest).take(MAX_COUNTED).filter_map(half) {
             if half.is_endless() {
                 waiting.fresh = u64::MAX;
                 return waiting;

@@ -57,9 +57,10 @@ impl PriorityQueue {
     pub fn is_empty(&self) -> bool {
         self.first().is_none()
     }
-    /// All streams, in the order of their turns.
-    pub fn ids(&self) -> impl Iterator<Item = u64> {
-        self.levels.iter().flat_map(|level| level.1.iter().copied())
+    /// The streams of this priority, in the order of their turns.
+    pub fn ids_of(&self, priority: Option<i32>) -> impl Iterator<Item = u64> {
+        let level = self.levels.iter().find(move |level| Some(level.0) == priority);
+        level.into_iter().flat_map(|level| level.1.iter().copied())
     }
     /// See [`ConnectionConfig::turn_bytes`](crate::connection::ConnectionConfig::turn_bytes).
     pub fn set_turn(&mut self, bytes: u64) {
