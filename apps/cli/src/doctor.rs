@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::terminal::{print, print_json};
 use clap::Args;
+use narrows_net::LocalPath;
 use narrows_net::socket::Socket;
 use serde::Serialize;
 use std::fs::read_to_string;
@@ -64,6 +65,7 @@ impl Check {
 pub fn doctor(a: &DoctorArgs) -> Result<(), Failure> {
     let mut checks = vec![link(), tun(), kernel(), algorithms()];
     checks.extend(sockets());
+    checks.extend([lines(&LocalPath::all(), &LocalPath::unrouted(), is_strict)]);
     checks.extend([clock(), timers(), files()]);
     if a.json {
         return print_json(&serde_json::to_value(&checks).unwrap_or_default());
@@ -222,6 +224,37 @@ fn sockets() -> Vec<Check> {
     vec![buffers, Check::new("GSO and GRO", state, finding)]
 }
 
+/// Whether the kernel drops packets that arrive at this interface if its route to their source leaves by another one
+/// (RFC 3704, strict reverse path forwarding; the larger value of both files holds).
+fn is_strict(interface: &str) -> bool {
+    let of = |name: &str| number(&format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"));
+    of("all").max(of(interface)) == Some(1)
+}
+
+/// Lines of this machine for `--path`: `routed` by metric, the first of which carries all else.
+fn lines(routed: &[LocalPath], unrouted: &[LocalPath], is_strict: fn(&str) -> bool) -> Check {
+    const NAME: &str = "--path";
+    if let Some(path) = unrouted.first() {
+        let finding = format!("{path} has an address, but no default route");
+        return Check::new(NAME, CheckResult::Limited, finding).mended_by(format!(
+            "sudo ip route add default via ROUTER dev {path} metric 2000 (ROUTER: that line's)"
+        ));
+    }
+    let mut further = routed.iter().skip(1).map(ToString::to_string);
+    if let Some(path) = further.find(|name| is_strict(name)) {
+        let finding = format!("answers to {path} are dropped: strict reverse path filter");
+        return Check::new(NAME, CheckResult::Limited, finding)
+            .mended_by(format!("sudo sysctl -w net.ipv4.conf.{path}.rp_filter=2"));
+    }
+    let names: Vec<String> = routed.iter().map(ToString::to_string).collect();
+    let finding = match names.len() {
+        0 => "no interface is up with an address".into(),
+        1 => format!("one line: {}", names.join(", ")),
+        _ => format!("several lines: {}", names.join(", ")),
+    };
+    Check::new(NAME, CheckResult::Ok, finding)
+}
+
 fn clock() -> Check {
     const NAME: &str = "clock";
     let path = "/sys/devices/system/clocksource/clocksource0/";
@@ -289,5 +322,27 @@ fn files() -> Check {
     } else {
         Check::new(NAME, CheckResult::Limited, finding)
             .mended_by("LimitNOFILE=65536 in the service, or ulimit -Hn as root")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_that_cannot_carry_a_path_gets_a_command() {
+        let path = |name: &str| LocalPath::Interface(name.into());
+        let both = [path("eth0"), path("wwan0")];
+        let none = |_: &str| false;
+        let check = lines(&both, &[], none);
+        assert_eq!((check.state, check.mend), (CheckResult::Ok, None));
+        let check = lines(&both[..1], &both[1..], none);
+        let mend =
+            "sudo ip route add default via ROUTER dev wwan0 metric 2000 (ROUTER: that line's)";
+        assert_eq!(check.mend.as_deref(), Some(mend));
+        // The filter drops no answer to the interface of the best route.
+        assert_eq!(lines(&both, &[], |name| name == "eth0").state, CheckResult::Ok);
+        let check = lines(&both, &[], |_| true);
+        assert_eq!(check.mend.as_deref(), Some("sudo sysctl -w net.ipv4.conf.wwan0.rp_filter=2"));
     }
 }

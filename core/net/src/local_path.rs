@@ -72,6 +72,19 @@ impl LocalPath {
         paths
     }
 
+    /// Interfaces of devices, as of a network card or a modem, that are up with an address, but have no default route.
+    /// Empty if the system does not tell.
+    pub fn unrouted() -> Vec<LocalPath> {
+        let routed = system::default_routes();
+        let mut names = system::up();
+        names.retain(|name| {
+            system::is_device(name) && !routed.iter().any(|route| route.interface == *name)
+        });
+        names.sort();
+        names.dedup();
+        names.into_iter().map(LocalPath::Interface).collect()
+    }
+
     /// The number of its interface; `None` if there is none now, or the system does not tell. An interface that is made
     /// anew under the same name has another number.
     pub fn interface_index(&self) -> Option<u32> {
@@ -173,6 +186,10 @@ mod system {
             all.filter(|i| is_usable(i.flags) && i.address.as_ref().is_some_and(has_address));
         usable.map(|i| i.interface_name).collect()
     }
+    /// Whether it is no tunnel, bridge or other interface of software.
+    pub fn is_device(name: &str) -> bool {
+        std::path::Path::new("/sys/class/net").join(name).join("device").exists()
+    }
     pub fn name_of(address: IpAddr) -> Option<String> {
         let has_it = |found: &nix::sys::socket::SockaddrStorage| match address {
             IpAddr::V4(v4) => found.as_sockaddr_in().is_some_and(|found| found.ip() == v4),
@@ -206,6 +223,9 @@ mod system {
     }
     pub fn up() -> Vec<String> {
         Vec::new()
+    }
+    pub fn is_device(_: &str) -> bool {
+        false
     }
     pub fn name_of(_: IpAddr) -> Option<String> {
         None
