@@ -19,6 +19,22 @@ pub struct PathArgs {
     pub paths: Vec<PathArg>,
 }
 
+/// Bytes of data that one `--path` has carried.
+#[derive(Clone, serde::Serialize)]
+pub struct CarriedBytes {
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// Each path's share of the bytes, as in `eth0 62%, wwan0 38%`; empty without `--path`.
+pub fn shares(all: &[CarriedBytes]) -> String {
+    let sum = all.iter().map(|path| path.bytes).sum::<u64>().max(1) as f64;
+    let share = |CarriedBytes { path, bytes }: &CarriedBytes| {
+        format!("{path} {:.0}%", *bytes as f64 * 100.0 / sum)
+    };
+    all.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
 /// A value of `--path`.
 #[derive(Clone, Debug)]
 pub enum PathArg {

@@ -1,9 +1,11 @@
 //! `narrows probe`: measures the path to a server.
 
+mod over_paths;
 mod shown;
 mod tcp;
 
 use crate::failure::Failure;
+use crate::local_paths::PathArg;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json};
 use clap::Args;
 use narrows_files::Url;
@@ -28,10 +30,10 @@ pub struct ProbeArgs {
     #[arg(long, conflicts_with = "tcp")]
     pub fill: bool,
     /// Save the link under this name, for --link of every command
-    #[arg(long, value_name = "NAME", conflicts_with = "tcp")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["tcp", "paths"])]
     pub save: Option<String>,
     /// Then record both directions under light and heavy load, as FILE.there and FILE.back for trace=; 11 s more
-    #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tcp", "paths"])]
     pub trace: Option<PathBuf>,
     /// This end's key, for a server that accepts only listed clients [default: a new one each time]
     #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
@@ -39,6 +41,10 @@ pub struct ProbeArgs {
     /// HOST:PORT is any TCP server: measure only the round-trip time, by ten TCP handshakes
     #[arg(long)]
     pub tcp: bool,
+    /// Probe from this interface or local address, or from `all` interfaces with a default route; several are probed
+    /// in turn
+    #[arg(long = "path", value_name = "IFACE|ADDRESS|all", conflicts_with = "tcp")]
+    pub paths: Vec<PathArg>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -55,6 +61,7 @@ Examples:
   narrows probe example.org:4433 --fill --save home    also the buffer
   narrows compare --link home                      compare protocols on it
   narrows probe example.org:4433 --trace home      record and replay it
+  narrows probe example.org:4433 --path all        each line of this machine
   narrows probe example.org:443 --tcp              any server: the RTT only";
 
 /// `narrows probe`.
@@ -66,6 +73,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
     }
     let files = a.trace.as_deref().map(trace_files).transpose()?;
+    let paths = over_paths::chosen(a)?;
     let (servers, server_key) = server(&a.server)?;
     if a.tcp {
         return tcp::handshakes(&servers, a.json);
@@ -79,15 +87,12 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         None => new_key().map_err(|e| Failure::Outside(e.to_string()))?,
     };
     catch_interrupt();
-    let bar = TerminalBar::new("probing".into());
     let record = a.trace.is_some();
-    let options = ProbeOptions { servers, server_key, key, fill: a.fill, record };
-    let done = narrows_net::probe::probe(options, &mut |progress| {
-        bar.tell(progress);
-        !STOP.load(Ordering::SeqCst)
-    });
-    bar.finish();
-    let probed = done.map_err(|e| failed(&e, &a.server))?;
+    let options = ProbeOptions { servers, server_key, local: None, key, fill: a.fill, record };
+    if !paths.is_empty() {
+        return over_paths::probe_each(a, &paths, &options, with_bar);
+    }
+    let probed = with_bar(options).map_err(|e| failed(&e, &a.server))?;
     let link = match (&files, &probed.recorded) {
         (Some(files), Some(recorded)) => {
             for (file, way) in files.iter().zip(recorded) {
@@ -110,6 +115,17 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     // Print the result even if it cannot be saved.
     report(a, &probed, &link, saved.is_ok())?;
     saved
+}
+
+/// Probes, and shows the progress.
+fn with_bar(options: ProbeOptions) -> Result<Probed, ProbeError> {
+    let bar = TerminalBar::new("probing".into());
+    let done = narrows_net::probe::probe(options, &mut |progress| {
+        bar.tell(progress);
+        !STOP.load(Ordering::SeqCst)
+    });
+    bar.finish();
+    done
 }
 
 /// The files of both directions: absolute, and without characters that a link's text gives a meaning.

@@ -2,6 +2,7 @@
 
 mod args;
 mod on_page;
+mod over_paths;
 
 pub use args::SpeedArgs;
 
@@ -9,6 +10,7 @@ use self::args::SEED;
 use self::on_page::SpeedPage;
 use crate::failure::Failure;
 use crate::live::ShownConnections;
+use crate::local_paths::{CarriedBytes, shares};
 use crate::relay;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, note, print};
 use crate::transport::{address, addresses, host_addresses};
@@ -16,6 +18,7 @@ use narrows_congestion::PathHints;
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::{self, Tap};
+use narrows_peers::path_choice::PathChoices;
 use narrows_record::Recorder;
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_speed::TrafficKind;
@@ -39,7 +42,8 @@ Examples:
   narrows speed --link geo --record geo                with pcapng, qlog, report
   narrows speed --link lte --duration 60s --live       a page; break the link
   narrows speed --serve --listen '[::]:4433'           at one place
-  narrows speed example.org:4433 --duration 30s        at another";
+  narrows speed example.org:4433 --duration 30s        at another
+  narrows speed example.org:4433 --path all            over all its lines";
 
 fn outside(e: narrows_net::Error) -> Failure {
     Failure::Outside(e.to_string())
@@ -49,6 +53,7 @@ fn outside(e: narrows_net::Error) -> Failure {
 pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
     let listen = address("--listen", a.listen.as_deref().unwrap_or("127.0.0.1:0"))?;
     let protocol = a.transport().protocol()?;
+    let paths = over_paths::choices(a)?;
     if a.serve {
         let shown = ShownConnections::open(&a.live, "speed --serve", protocol.label())?;
         let recording = a.record.start("speed", protocol.label(), format!("UDP at {listen}"))?;
@@ -68,7 +73,7 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
     let directions = links.as_ref().map(|(there, back)| [there, back]);
     let page = SpeedPage::open(a, &protocol, &link, directions)?;
     let recording = a.record.start("speed", protocol.label(), link)?;
-    let done = measure(a, listen, protocol, recording.recorder(), links, page.as_ref());
+    let done = measure(a, listen, protocol, paths, recording.recorder(), links, page.as_ref());
     let done = recording.finish(done);
     if let Some(page) = page.filter(|_| done.is_ok()) {
         page.finish();
@@ -80,6 +85,7 @@ fn measure(
     a: &SpeedArgs,
     listen: SocketAddr,
     protocol: Protocol,
+    paths: PathChoices,
     recorder: Option<Arc<Recorder>>,
     links: Option<(LinkDirection, LinkDirection)>,
     page: Option<&SpeedPage>,
@@ -108,7 +114,14 @@ fn measure(
         !STOP.load(Ordering::SeqCst)
     };
     let mut relay = None;
+    let mut names = None;
     let result = match &a.server {
+        Some(server) if !paths.all.is_empty() => {
+            let (_, to) = host_addresses("the server", server)?;
+            let opened = over_paths::open(&speed, &paths, &to)?;
+            names = Some(opened.names);
+            speed.run_on(opened.open, &mut tell)
+        }
         Some(server) if a.listen.is_none() => {
             let (_, to) = host_addresses("the server", server)?;
             speed.run(&to, ServerKey::Any, None, &mut tell)
@@ -135,14 +148,15 @@ fn measure(
     };
     bar.finish();
     let result = result.map_err(outside)?;
+    let carried = names.map_or(Vec::new(), |names| over_paths::carried(a, &result, &names));
     let link = relay.map(Relay::stop);
     if let (Some(recorder), Some(link)) = (&recorder, &link) {
         recorder.note(of_link(a, link).trim_end_matches('.').to_string());
     }
     let text = if a.json {
-        as_json(a, &result, link.as_ref()).to_string()
+        as_json(a, &result, link.as_ref(), &carried).to_string()
     } else {
-        as_text(a, &result, link.as_ref())
+        as_text(a, &result, link.as_ref(), &carried)
     };
     print(&(text + "\n"))
 }
@@ -199,7 +213,12 @@ fn of_link(a: &SpeedArgs, s: &RelayStats) -> String {
     )
 }
 
-fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String {
+fn as_text(
+    a: &SpeedArgs,
+    r: &SpeedResult,
+    link: Option<&RelayStats>,
+    carried: &[CarriedBytes],
+) -> String {
     let mut out = format!(
         "{:.3} Mbit/s: {:.3} MB in {:.3} s, handshake {:.1} ms",
         r.goodput_bps() * 1e-6,
@@ -207,6 +226,9 @@ fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String 
         r.seconds,
         r.handshake_s * 1e3
     );
+    if !carried.is_empty() {
+        out += &format!("; {}", shares(carried));
+    }
     if !a.down {
         out += &format!(
             "\n{} packets sent, {} lost, {} timeouts, {:.3} bytes sent for each that arrived; RTT \
@@ -231,7 +253,12 @@ fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String 
     )
 }
 
-fn as_json(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> serde_json::Value {
+fn as_json(
+    a: &SpeedArgs,
+    r: &SpeedResult,
+    link: Option<&RelayStats>,
+    carried: &[CarriedBytes],
+) -> serde_json::Value {
     json!({
         "protocol": a.protocol, "bytes": r.bytes, "seconds": r.seconds,
         "goodput_bps": r.goodput_bps(), "handshake_s": r.handshake_s,
@@ -240,6 +267,6 @@ fn as_json(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> serde_j
         "bytes_sent": r.stats.bytes_sent, "messages": r.messages,
         "mean_rtt_s": r.mean_rtt_s, "min_rtt_s": r.stats.min_rtt.as_secs_f64(),
         "cpu_seconds": r.cpu_seconds, "both_ends": is_local(a),
-        "link": link.map(relay::json),
+        "link": link.map(relay::json), "paths": carried,
     })
 }

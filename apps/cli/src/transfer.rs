@@ -10,7 +10,7 @@ mod spool;
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::local_paths::PathArgs;
+use crate::local_paths::{PathArgs, shares};
 use crate::record::RecordArgs;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::{Hints, Reconfigure};
@@ -284,7 +284,7 @@ fn get_over(
     let control = control.replacing(replace).with_hidden(a.hidden);
     let begun = Instant::now();
     let done = opened.watched(
-        |silence| progress.tick(silence, || opened.unacknowledged(), &opened.shares()),
+        |silence| progress.tick(silence, || opened.unacknowledged(), &shares(&opened.carried())),
         &a.reconfigure,
         || {
             opened.while_busy(|| {
@@ -361,7 +361,7 @@ fn put_over(
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
-        |silence| progress.tick(silence, || opened.unacknowledged(), &opened.shares()),
+        |silence| progress.tick(silence, || opened.unacknowledged(), &shares(&opened.carried())),
         &a.reconfigure,
         || {
             opened.while_busy(|| {
@@ -442,7 +442,7 @@ fn finish(
             "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,
             "Mbit/s": mbit, "resumed_from": done.held, "files": done.files,
             "unchanged": done.unchanged, "skipped": done.skipped, "hidden": done.hidden,
-            "protocol": opened.protocol(), "paths": opened.path_bytes(),
+            "protocol": opened.protocol(), "paths": opened.carried(),
         });
         // The standard output may carry the file.
         if is_stream {
@@ -464,7 +464,7 @@ fn finish(
             opened.protocol()
         )
     };
-    let shares = opened.shares();
+    let shares = shares(&opened.carried());
     if !shares.is_empty() {
         text += &format!("; {shares}");
     }

@@ -5,10 +5,10 @@ use crate::result::SpeedResult;
 use crate::server::SpeedServer;
 use crate::transfer::runtime;
 use crate::worker::{Worker, WorkerCounts};
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_net::clock::processor_seconds;
 use narrows_net::endpoint::new_key;
-use narrows_net::{Clock, ConnectOptions, Driver, Endpoint, Error, Options};
+use narrows_net::{Clock, ConnectOptions, Connection, Driver, Endpoint, Error, Options};
 use narrows_transport::endpoint::{Clients, ServerKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +18,28 @@ use tokio::task::JoinSet;
 
 /// Connections that are opened at the same time: a server's limit for one address.
 pub const OPENING: usize = 64;
+
+/// An open connection, to be measured.
+pub struct OpenConnection {
+    /// Its endpoint, which is closed after the measurement.
+    pub endpoint: Endpoint,
+    /// The connection, with [`Speed::config`].
+    pub connection: Connection,
+    /// The server's address.
+    pub address: SocketAddr,
+    /// Duration of its handshake.
+    pub handshake: Duration,
+}
+
+/// Where the connections of a measurement begin.
+struct Beginning {
+    endpoint: Endpoint,
+    options: ConnectOptions,
+    to: SocketAddr,
+    /// The first connection and the duration of its handshake, if it is open already.
+    first: Option<(Connection, Duration)>,
+}
+
 impl Speed {
     /// Both ends in this process: a server at `listen`, the client connecting to `through` (a relay to the server) or
     /// to the server itself. Bytes are counted at the server, not by its tallies.
@@ -60,11 +82,11 @@ impl Speed {
         if let Amount::Time(all) = self.amount {
             options.patience = options.patience.min(all);
         }
-        let clock = Clock::new();
-        let runtime = runtime().map_err(|e| Error::System(e.into()))?;
-        let (to, mut first) = match to {
+        let (to, first) = match to {
             [only] => (*only, None),
             several => {
+                let clock = Clock::new();
+                let runtime = runtime().map_err(|e| Error::System(e.into()))?;
                 let until = |time: std::time::Instant| tokio::time::sleep_until(time.into());
                 let dialling = endpoint.connect_any(several, options.clone(), until);
                 let dialled = runtime.block_on(dialling)?;
@@ -72,6 +94,34 @@ impl Speed {
                 (dialled.address, Some((dialled.value, opened)))
             }
         };
+        self.measure(Beginning { endpoint, options, to, first }, counts, tell)
+    }
+
+    /// As [`run`](Speed::run) over one connection that is open already.
+    ///
+    /// # Errors
+    /// Errors of the driver.
+    pub fn run_on(
+        &self,
+        open: OpenConnection,
+        tell: &mut dyn FnMut(f64, u64) -> bool,
+    ) -> Result<SpeedResult, Error> {
+        let OpenConnection { endpoint, connection, address: to, handshake } = open;
+        let options = ConnectOptions::new(ServerKey::Any, self.config());
+        let first = Some((connection, handshake));
+        let one = Speed { connections: 1, ..self.clone() };
+        one.measure(Beginning { endpoint, options, to, first }, None, tell)
+    }
+
+    fn measure(
+        &self,
+        beginning: Beginning,
+        counts: Option<&SpeedServer>,
+        tell: &mut dyn FnMut(f64, u64) -> bool,
+    ) -> Result<SpeedResult, Error> {
+        let Beginning { endpoint, options, to, mut first } = beginning;
+        let clock = Clock::new();
+        let runtime = runtime().map_err(|e| Error::System(e.into()))?;
         let began = clock.now();
         let cpu = processor_seconds();
         let shared: Vec<Arc<WorkerCounts>> =

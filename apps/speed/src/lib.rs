@@ -20,6 +20,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use client::OpenConnection;
 #[cfg(target_os = "linux")]
 pub use kernel_tcp::KernelTcp;
 pub use measurement::{

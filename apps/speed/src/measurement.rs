@@ -79,7 +79,8 @@ pub struct MeasurementTaps {
 }
 
 impl Speed {
-    pub(crate) fn config(&self) -> ConnectionConfig {
+    /// The configuration of the client's connections.
+    pub fn config(&self) -> ConnectionConfig {
         ConnectionConfig {
             hints: self.hints,
             rate_limit: self.rate_limit,

@@ -3,7 +3,7 @@
 use super::measurement::{Amount, Speed, SpeedDirection};
 use super::server::SpeedServer;
 use super::worker::WorkerCounts;
-use narrows_transport::connection::Stats;
+use narrows_transport::connection::{PathStats, Stats};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,6 +21,8 @@ pub struct SpeedResult {
     pub per_connection: Vec<u64>,
     /// The client's statistics: sums where a sum is meaningful, else those of the first connection.
     pub stats: Stats,
+    /// The paths of the first connection.
+    pub paths: Vec<PathStats>,
     /// Mean round-trip time over the samples of all senders at this end, s; 0 without any.
     pub mean_rtt_s: f64,
     /// Processor time of this process over the measurement, s.
@@ -51,6 +53,9 @@ impl Speed {
             let stats = count.stats.lock().map_or_else(|e| *e.into_inner(), |s| *s);
             rtt = (rtt.0 + stats.rtt_sum.as_secs_f64(), rtt.1 + stats.rtt_samples);
             add(&mut result.stats, &stats);
+        }
+        if let Some(Ok(paths)) = shared.first().map(|count| count.paths.lock()) {
+            result.paths.clone_from(&paths);
         }
         result.handshake_s /= shared.len() as f64;
         result.mean_rtt_s = if rtt.1 > 0 { rtt.0 / rtt.1 as f64 } else { 0.0 };

@@ -7,7 +7,7 @@ use narrows_base::Time;
 use narrows_net::probe::{self, ProbeGate};
 use narrows_net::tap::Tap;
 use narrows_net::{Clock, Connection, Driver, Endpoint, Error, Options, ReceiveStream, SendStream};
-use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::connection::{ConnectionConfig, MAX_PATHS};
 use narrows_transport::endpoint::Clients;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
@@ -52,7 +52,8 @@ impl SpeedServer {
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<SpeedServer, Error> {
         let public = *key.public();
-        let connection = probe::answering(for_speed(connection))
+        let connection = ConnectionConfig { paths: MAX_PATHS, ..for_speed(connection) };
+        let connection = probe::answering(connection)
             .map_err(|why| Error::Link { place: "probe".into(), why })?;
         let options =
             Options::server(key, clients, connection).tapped(tap).driven_by(Driver::Thread);

@@ -7,7 +7,7 @@ use narrows_base::Duration;
 use narrows_congestion::HintSource;
 use narrows_net::{Clock, ConnectOptions, Connection, Endpoint, Error};
 use narrows_net::{ReceiveStream, SendStream};
-use narrows_transport::connection::Stats;
+use narrows_transport::connection::{PathStats, Stats};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(super) struct WorkerCounts {
     pub handshake_ns: AtomicU64,
     pub messages: AtomicU64,
     pub stats: std::sync::Mutex<Stats>,
+    pub paths: std::sync::Mutex<Vec<PathStats>>,
 }
 
 /// One connection at the client.
@@ -72,6 +73,9 @@ impl Worker {
         };
         if let Ok(mut stats) = self.count.stats.lock() {
             *stats = connection.stats();
+        }
+        if let Ok(mut paths) = self.count.paths.lock() {
+            *paths = connection.paths();
         }
         connection.close(0, "");
         done

@@ -527,7 +527,8 @@ async fn probes_of_clients_are_answered() {
         let key = StaticKey::new(private).unwrap();
         let server_key = ServerKey::Is(*far.server.public());
         let servers = vec![far.at];
-        let options = ProbeOptions { servers, server_key, key, fill: false, record: false };
+        let options =
+            ProbeOptions { servers, server_key, key, local: None, fill: false, record: false };
         // The probe is cancelled when it has measured something.
         tokio::task::spawn_blocking(move || probe::probe(options, &mut |progress| progress < 0.05))
     };

@@ -1,6 +1,7 @@
 //! Flags of `narrows speed`.
 
 use crate::live::LiveArgs;
+use crate::local_paths::PathArgs;
 use crate::record::RecordArgs;
 use crate::transport::{Hints, TransportArgs, bytes};
 use clap::Args;
@@ -35,6 +36,8 @@ pub struct SpeedArgs {
     /// with hints rrtp(rate=20Mbit/s,rtt=50ms)
     #[arg(long, value_name = "NAME", default_value = "rrtp")]
     pub protocol: String,
+    #[command(flatten)]
+    pub paths: PathArgs,
     #[command(flatten)]
     pub record: RecordArgs,
     #[command(flatten)]

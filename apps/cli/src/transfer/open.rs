@@ -2,6 +2,7 @@
 
 use super::{TransferOptions, known_servers, own_key};
 use crate::failure::Failure;
+use crate::local_paths::CarriedBytes;
 use crate::terminal::{STOP, note};
 use crate::transport::{Hints, Reconfigure, TransportArgs};
 use narrows_base::{Duration, SpecError};
@@ -400,26 +401,16 @@ impl OpenSession {
     }
 
     /// Bytes of each `--path` that has begun.
-    fn carried(&self) -> Vec<(String, u64)> {
+    pub fn carried(&self) -> Vec<CarriedBytes> {
         let AnySession::Rrtp(session) = &self.over else { return Vec::new() };
-        let bytes = |path: &PathBytes| match self.direction {
-            TransferDirection::Get => path.received,
-            TransferDirection::Put => path.sent,
+        let of_path = |path: &PathBytes| {
+            let bytes = match self.direction {
+                TransferDirection::Get => path.received,
+                TransferDirection::Put => path.sent,
+            };
+            CarriedBytes { path: path.path.to_string(), bytes }
         };
-        session.path_bytes().iter().map(|path| (path.path.to_string(), bytes(path))).collect()
-    }
-    /// The same for JSON.
-    pub fn path_bytes(&self) -> serde_json::Value {
-        let all = self.carried().into_iter();
-        all.map(|(path, bytes)| serde_json::json!({"path": path, "bytes": bytes})).collect()
-    }
-    /// Each path's share of the bytes, as in `eth0 62%, wwan0 38%`; empty without `--path`.
-    pub fn shares(&self) -> String {
-        let all = self.carried();
-        let sum = all.iter().map(|path| path.1).sum::<u64>().max(1) as f64;
-        let share =
-            |(path, bytes): &(String, u64)| format!("{path} {:.0}%", *bytes as f64 * 100.0 / sum);
-        all.iter().map(share).collect::<Vec<_>>().join(", ")
+        session.path_bytes().iter().map(of_path).collect()
     }
 
     fn silence(&self) -> Option<ServerSilence> {

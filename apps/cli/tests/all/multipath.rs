@@ -1,4 +1,4 @@
-//! `narrows get --path --path`, end to end: a server behind two links. Needs user namespaces and TUN devices; prints the
+//! `--path` of `get`, `put` and `speed`, end to end: a server behind two links. Needs user namespaces and TUN devices; prints the
 //! reason if it is skipped.
 
 use serde_json::Value;
@@ -36,6 +36,16 @@ fn impossible_paths_give_one_line_and_exit_2() {
         (&["media", "receive", "--path", "lo"], "give the peer's URL"),
         (&["media", "send", "--path", "lo", "--listen", "127.0.0.1:0"], "give the peer's URL"),
         (&["media", "receive", "--path", "l0", "rrtp://127.0.0.1:9"], "'lo'"),
+        (&["speed", "--path", "l0", "127.0.0.1:9"], "'lo'"),
+        (&["speed", "--path", "lo", "--path", "lo", "127.0.0.1:9"], "--path lo: given twice"),
+        (&["probe", "--path", "l0", "127.0.0.1:9"], "'lo'"),
+        (&["probe", "--path", "lo", "--path", "lo", "127.0.0.1:9"], "--path lo: given twice"),
+        (&["probe", "--path", "lo:quota=1MB", "127.0.0.1:9"], "without =standby and :quota"),
+        (&["probe", "--path", "lo", "--tcp", "127.0.0.1:9"], "--tcp"),
+        (&["probe", "--path", "lo", "--save", "x", "127.0.0.1:9"], "--save"),
+        (&["speed", "--path", "lo"], "give its HOST:PORT"),
+        (&["speed", "--path", "lo", "--serve"], "give its HOST:PORT"),
+        (&["speed", "--path", "lo", "--connections", "2", "127.0.0.1:9"], "one connection"),
     ] {
         let out = narrows(args, home.path());
         let line = text(&out.stderr);
@@ -93,7 +103,8 @@ impl TwoLinks {
     fn run(&self, commands: &str) -> Option<Output> {
         let program = env!("CARGO_BIN_EXE_narrows");
         let serve = format!(
-            "server=HOME={} exec {program} serve {} --allow-put --listen 0.0.0.0:47470",
+            "server=export HOME={}; {program} speed --serve --listen 0.0.0.0:47472 & \
+             exec {program} serve {} --allow-put --listen 0.0.0.0:47470",
             self.at("s"),
             self.at("www")
         );
@@ -143,6 +154,20 @@ fn get_and_put_use_both_links_of_a_scenario() {
     for paths in transfers {
         assert_eq!(paths.len(), 2);
         // Which share each gets depends on the time. A path that carries no data has far less.
+        assert!(paths.iter().all(|bytes| *bytes > 300_000), "{paths:?}");
+    }
+}
+
+#[test]
+fn speed_uses_both_links_in_either_direction() {
+    let links = TwoLinks::new();
+    let commands = "$narrows speed --json --path all --duration 6MB server:47472 && \
+                    $narrows speed --json --path all --duration 6MB --down server:47472";
+    let Some(out) = links.run(commands) else { return };
+    let measured = path_bytes(&out);
+    assert_eq!(measured.len(), 2, "{}", text(&out.stderr));
+    for paths in measured {
+        assert_eq!(paths.len(), 2);
         assert!(paths.iter().all(|bytes| *bytes > 300_000), "{paths:?}");
     }
 }

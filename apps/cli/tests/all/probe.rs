@@ -58,6 +58,19 @@ fn number(value: &Value, at: &str) -> f64 {
     value.pointer(at).and_then(Value::as_f64).unwrap()
 }
 
+#[test]
+fn each_path_is_probed_and_an_unbindable_one_named() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let server = start(home, &["speed", "--serve", "--listen", "127.0.0.1:0"]);
+    let args = ["--path", "192.0.2.77", "--path", "127.0.0.1", &server.1];
+    let found = probed(home, &args, |found| found["paths"][1]["base_rtt_s"]["value"].is_number());
+    assert_eq!(found["paths"][0]["path"], "192.0.2.77");
+    assert!(found["paths"][0]["error"].as_str().unwrap().contains("assign"), "{found}");
+    assert_eq!(found["paths"][1]["path"], "127.0.0.1");
+    fails(home, &["probe", "--path", "192.0.2.77", &server.1], 1, "assign");
+}
+
 /// The file server answers probes with any of its protocols; the saved path is a link for every command.
 #[test]
 fn a_probed_path_is_a_link_that_can_be_compared() {

@@ -7,7 +7,7 @@ use crate::block::sleep_until;
 use crate::clock::Clock;
 use crate::dial::ordered;
 use crate::endpoint::{Driver, OPENING_TIMEOUT};
-use crate::{ConnectOptions, Endpoint, Error, Options, block_on_for};
+use crate::{ConnectOptions, Endpoint, Error, LocalPath, Options, block_on_for};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_probe::frames::{HEADER, ProbeFrame, TrainFrame};
@@ -29,6 +29,8 @@ pub struct ProbeOptions {
     pub servers: Vec<SocketAddr>,
     /// Expected key of the server.
     pub server_key: ServerKey,
+    /// Where the packets leave; `None`: the system's routes decide.
+    pub local: Option<LocalPath>,
     /// Key pair of this end.
     pub key: StaticKey,
     /// Whether the probe may overflow a queue, once in each direction.
@@ -133,7 +135,14 @@ impl ProbeConnection {
         let config =
             client_config().map_err(|why| Error::Link { place: CONTROLLER.into(), why })?;
         let client = Options::client(options.key.clone(), config.clone()).driven_by(Driver::Thread);
-        let endpoint = Endpoint::to_any(&options.servers, client)?;
+        let endpoint = match &options.local {
+            None => Endpoint::to_any(&options.servers, client)?,
+            Some(path) => {
+                let any_ipv6 = options.servers.iter().any(SocketAddr::is_ipv6);
+                let socket = path.bind(any_ipv6).map_err(|e| Error::system(&e))?;
+                Endpoint::with_socket(socket, client)?
+            }
+        };
         let connect = ConnectOptions::new(options.server_key, config);
         let clock = Clock::new();
         let max = std::time::Duration::from_nanos(OPENING_TIMEOUT.as_nanos() * 3);

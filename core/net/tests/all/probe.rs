@@ -65,7 +65,7 @@ fn options(server: SocketAddr, key: [u8; 32]) -> ProbeOptions {
     let server_key = ServerKey::Is(key);
     let servers = vec![server];
     let key = new_key().unwrap();
-    ProbeOptions { servers, server_key, key, fill: false, record: false }
+    ProbeOptions { servers, server_key, key, local: None, fill: false, record: false }
 }
 
 fn link(mbps: u64, loss: &str) -> LinkConfig {
