@@ -79,6 +79,8 @@ struct Port {
 struct Place {
     kind: Kind,
     ports: Vec<Port>,
+    /// The route of the last datagram: its source, its destination and the port.
+    recent: Option<(IpAddr, IpAddr, Option<Port>)>,
 }
 
 /// One direction of a link.
@@ -89,6 +91,20 @@ struct Way {
     /// Whether it leads from the inner to the outer end.
     is_outward: bool,
     counts: LinkCounts,
+    /// The link's `next_timeout`.
+    due: Time,
+}
+
+/// Datagrams from one address to another.
+#[derive(Debug)]
+struct Flow {
+    source: SocketAddr,
+    destination: SocketAddr,
+    hash: u64,
+    /// Of its random numbers.
+    key: u64,
+    /// Random numbers drawn.
+    drawn: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -127,6 +143,8 @@ pub struct Network {
     seed: u64,
     start: Instant,
     now: Time,
+    /// The last argument of `advance`.
+    latest: Instant,
     places: Vec<Place>,
     ways: Vec<Way>,
     links: Vec<BottleneckLink>,
@@ -134,8 +152,13 @@ pub struct Network {
     arrived: VecDeque<(NodeId, Datagram)>,
     events: BTreeMap<(Time, u64), Event>,
     events_added: u64,
-    /// Random numbers of each flow's datagrams: its key, and how many were drawn.
-    flows: BTreeMap<(SocketAddr, SocketAddr), (u64, u64)>,
+    /// When the next datagram leaves a link, or the next event is due.
+    next: Time,
+    /// Each followed by its reverse.
+    flows: Vec<Flow>,
+    /// Indices in `flows`.
+    flow_numbers: BTreeMap<(SocketAddr, SocketAddr), usize>,
+    recent_flow: usize,
     routes: BTreeMap<(NodeId, IpAddr, IpAddr), Option<Port>>,
     counts: NetworkCounts,
 }
@@ -156,6 +179,7 @@ impl Network {
             seed,
             start,
             now: Time::ZERO,
+            latest: start,
             places: Vec::new(),
             ways: Vec::new(),
             links: Vec::new(),
@@ -163,7 +187,10 @@ impl Network {
             arrived: VecDeque::new(),
             events: BTreeMap::new(),
             events_added: 0,
-            flows: BTreeMap::new(),
+            next: Time::NEVER,
+            flows: Vec::new(),
+            flow_numbers: BTreeMap::new(),
+            recent_flow: 0,
             routes: BTreeMap::new(),
             counts: NetworkCounts::default(),
         }
@@ -201,9 +228,14 @@ impl Network {
     }
 
     fn add(&mut self, kind: Kind) -> NodeId {
-        self.places.push(Place { kind, ports: Vec::new() });
-        self.routes.clear();
+        self.places.push(Place { kind, ports: Vec::new(), recent: None });
+        self.forget_routes();
         NodeId(self.places.len() - 1)
+    }
+
+    fn forget_routes(&mut self) {
+        self.routes.clear();
+        self.places.iter_mut().for_each(|place| place.recent = None);
     }
 
     /// The node of this number, as [`NodeId::index`] returns it.
@@ -271,13 +303,14 @@ impl Network {
             let to = if is_outward { b } else { a };
             let source = source.filter(|_| is_outward);
             let port = Port { way: self.ways.len(), to, source, is_outward };
-            self.ways.push(Way { link, to, is_outward, counts: LinkCounts::default() });
+            let counts = LinkCounts::default();
+            self.ways.push(Way { link, to, is_outward, counts, due: Time::NEVER });
             if let Some(place) = self.places.get_mut(from.0) {
                 place.ports.push(port);
             }
         }
         self.links.push(link);
-        self.routes.clear();
+        self.forget_routes();
         Ok(LinkId(number))
     }
 
@@ -328,6 +361,7 @@ impl Network {
         let at = Time::ZERO + nanos(at);
         self.events.insert((at.max(self.now), self.events_added), event);
         self.events_added += 1;
+        self.next = self.next.min(at.max(self.now));
     }
 
     /// The first point in time.
@@ -370,30 +404,32 @@ impl Network {
     /// A host sends a datagram, or with a segment size several.
     pub fn send(&mut self, now: Instant, host: NodeId, datagram: Datagram) {
         self.advance(now);
-        for datagram in datagram.segments() {
-            self.counts.sent += 1;
-            if self.store.held() + self.arrived.len() >= MAX_HELD {
-                self.counts.refused += 1;
-                continue;
-            }
-            if !self.owns(host, datagram.source.ip()) {
-                self.counts.unroutable += 1;
-                continue;
-            }
-            let random_key = self.draw(datagram.source, datagram.destination);
-            let size = (datagram.payload.len() as u64 + u64::from(datagram.header_bytes))
-                .min(u64::from(u32::MAX)) as u32;
-            let carried = Carried {
-                slot: 0,
-                size,
-                flow: flow_hash(datagram.source, datagram.destination),
-                random_key,
-                ecn: datagram.ecn,
-                is_damaged: false,
-            };
-            let slot = self.store.put(datagram);
-            self.forward(self.now, host, None, Carried { slot, ..carried });
+        match datagram.segment_size.filter(|size| *size > 0 && *size < datagram.payload.len()) {
+            None => self.send_one(host, Datagram { segment_size: None, ..datagram }),
+            Some(_) => datagram.segments().into_iter().for_each(|part| self.send_one(host, part)),
         }
+    }
+
+    fn send_one(&mut self, host: NodeId, datagram: Datagram) {
+        self.counts.sent += 1;
+        if self.store.held() + self.arrived.len() >= MAX_HELD {
+            self.counts.refused += 1;
+            return;
+        }
+        if !self.owns(host, datagram.source.ip()) {
+            self.counts.unroutable += 1;
+            return;
+        }
+        let flow = self.flow(datagram.source, datagram.destination);
+        flow.drawn += 1;
+        let random_key = mix(flow.key.wrapping_add(flow.drawn - 1)) as u32;
+        let flow = flow.hash;
+        let size = (datagram.payload.len() as u64 + u64::from(datagram.header_bytes))
+            .min(u64::from(u32::MAX)) as u32;
+        let ecn = datagram.ecn;
+        let slot = self.store.put(datagram);
+        let carried = Carried { slot, size, flow, random_key, ecn, is_damaged: false };
+        self.forward(self.now, host, None, carried);
     }
 
     /// When [`poll`](Network::poll) next has something to do; `None` without a datagram on its way or a change to come.
@@ -401,13 +437,7 @@ impl Network {
         if !self.arrived.is_empty() {
             return Some(self.instant(self.now));
         }
-        let next = self.next_event();
-        (!next.is_never()).then(|| self.instant(next))
-    }
-
-    fn next_event(&self) -> Time {
-        let links = self.ways.iter().map(|w| w.link.next_timeout()).min().unwrap_or(Time::NEVER);
-        self.events.keys().next().map_or(links, |(at, _)| links.min(*at))
+        (!self.next.is_never()).then(|| self.instant(self.next))
     }
 
     /// The next datagram that has arrived at a host by `now`; call until `None`.
@@ -418,24 +448,23 @@ impl Network {
 
     /// Moves datagrams until `now`.
     fn advance(&mut self, now: Instant) {
+        if now == self.latest && self.next > self.now {
+            return;
+        }
+        self.latest = now;
         let until = self.time(now).max(self.now);
-        loop {
-            let scheduled = self.events.keys().next().copied();
-            let way = (0..self.ways.len()).min_by_key(|i| self.ways[*i].link.next_timeout());
-            let due = way.map_or(Time::NEVER, |i| self.ways[i].link.next_timeout());
-            let event = scheduled.filter(|(at, _)| *at <= due && *at <= until);
-            if let Some(event) = event.and_then(|key| self.events.remove(&key)) {
-                self.now = self.now.max(scheduled.map_or(self.now, |(at, _)| at));
+        while self.next <= until && !self.next.is_never() {
+            let now = self.next;
+            self.now = self.now.max(now);
+            let event = self.events.first_entry().filter(|event| event.key().0 <= now);
+            if let Some(event) = event {
+                let event = event.remove();
                 self.apply(event);
-                continue;
+            } else if let Some(way) = self.ways.iter().position(|way| way.due == now) {
+                self.serve(now, way);
             }
-            match way.filter(|_| due <= until) {
-                Some(way) => {
-                    self.now = self.now.max(due);
-                    self.serve(due, way);
-                }
-                None => break,
-            }
+            let links = self.ways.iter().map(|way| way.due).min().unwrap_or(Time::NEVER);
+            self.next = self.events.keys().next().map_or(links, |(at, _)| links.min(*at));
         }
         self.now = until;
     }
@@ -445,6 +474,7 @@ impl Network {
             Event::Change { way, change } => {
                 if let Some(way) = self.ways.get_mut(way) {
                     way.link.change(self.now, &change);
+                    way.due = way.link.next_timeout();
                 }
             }
             Event::Rebind(nat) => {
@@ -459,11 +489,14 @@ impl Network {
     fn serve(&mut self, now: Time, way: usize) {
         let Some(way) = self.ways.get_mut(way) else { return };
         let mut meter = Counting { counts: &mut way.counts, store: &mut self.store };
-        let Some(carried) = way.link.poll(now, &mut meter) else { return };
+        let carried = way.link.poll(now, &mut meter);
+        way.due = way.link.next_timeout();
+        let Some(carried) = carried else { return };
         way.counts.delivered += 1;
         way.counts.delivered_bytes += u64::from(carried.size);
         let mut meter = Counting { counts: &mut way.counts, store: &mut self.store };
         let next = way.link.first_due(now, &mut meter).copied();
+        way.due = way.link.next_timeout();
         let from_outside = !way.is_outward;
         let to = way.to;
         let mut carried = carried;
@@ -478,13 +511,15 @@ impl Network {
 
     /// Moves a datagram on from a node: into its next link, or to its host.
     fn forward(&mut self, now: Time, at: NodeId, from_outside: Option<bool>, carried: Carried) {
+        let mut carried = carried;
         let Some(datagram) = self.store.get_mut(carried.slot) else { return };
-        if let Some(Place { kind: Kind::Nat(nat), .. }) = self.places.get_mut(at.0)
-            && !translate(nat, now, from_outside, datagram)
-        {
-            self.counts.filtered += 1;
-            self.store.take(carried.slot);
-            return;
+        if let Some(Place { kind: Kind::Nat(nat), .. }) = self.places.get_mut(at.0) {
+            if !translate(nat, now, from_outside, datagram) {
+                self.counts.filtered += 1;
+                self.store.take(carried.slot);
+                return;
+            }
+            carried.flow = flow_hash(datagram.source, datagram.destination);
         }
         let source = datagram.source;
         let destination = datagram.destination;
@@ -498,9 +533,10 @@ impl Network {
             self.store.take(carried.slot);
             return;
         };
-        let flow = flow_hash(source, destination);
         let mut meter = Counting { counts: &mut way.counts, store: &mut self.store };
-        way.link.accept(now, Carried { flow, ..carried }, &mut meter);
+        way.link.accept(now, carried, &mut meter);
+        way.due = way.link.next_timeout();
+        self.next = self.next.min(way.due);
     }
 
     fn deliver(&mut self, host: NodeId, carried: Carried) {
@@ -529,12 +565,19 @@ impl Network {
 
     /// The link by which a datagram leaves a node: the shortest way in hops, of several the one that was added first.
     fn route(&mut self, from: NodeId, source: IpAddr, to: IpAddr) -> Option<Port> {
-        let key = (from, source, to);
-        if let Some(known) = self.routes.get(&key) {
-            return *known;
+        let recent = self.places.get(from.0).and_then(|place| place.recent);
+        if let Some((_, _, known)) = recent.filter(|r| r.0 == source && r.1 == to) {
+            return known;
         }
-        let found = self.search(from, source, to);
+        let key = (from, source, to);
+        let found = match self.routes.get(&key) {
+            Some(known) => *known,
+            None => self.search(from, source, to),
+        };
         self.routes.insert(key, found);
+        if let Some(place) = self.places.get_mut(from.0) {
+            place.recent = Some((source, to, found));
+        }
         found
     }
 
@@ -570,21 +613,33 @@ impl Network {
         None
     }
 
-    /// The next random number of a flow. The flows of a network, numbered in the order of their first datagrams, draw as
-    /// the flows of the group `main` of a simulation with this seed: both lose the same packets of a link.
-    fn draw(&mut self, source: SocketAddr, destination: SocketAddr) -> u32 {
-        let number = (self.flows.len() / 2) as u64;
-        if !self.flows.contains_key(&(source, destination)) {
-            let flow = RandomKey::from_seed(self.seed).named("flow").named("main").numbered(number);
-            let data = flow.named("data").bits();
-            // A simulation's names that tell the two directions apart.
-            let acks = flow.named("acks").bits() ^ 0xAC0_AC0;
-            self.flows.insert((source, destination), (data, 0));
-            self.flows.insert((destination, source), (acks, 0));
+    /// A flow. Those of a network, numbered in the order of their first datagrams, draw as the flows of the group `main`
+    /// of a simulation with this seed: both lose the same packets of a link.
+    fn flow(&mut self, source: SocketAddr, destination: SocketAddr) -> &mut Flow {
+        let is_it = |flow: &Flow| flow.source == source && flow.destination == destination;
+        let recent = [self.recent_flow, self.recent_flow ^ 1];
+        let recent = recent.into_iter().find(|n| self.flows.get(*n).is_some_and(is_it));
+        let known = recent.or_else(|| self.flow_numbers.get(&(source, destination)).copied());
+        let number = known.unwrap_or_else(|| self.add_flow(source, destination));
+        self.recent_flow = number;
+        &mut self.flows[number]
+    }
+
+    /// Adds a flow and its reverse.
+    fn add_flow(&mut self, source: SocketAddr, destination: SocketAddr) -> usize {
+        let number = self.flows.len();
+        let pair = (number / 2) as u64;
+        let key = RandomKey::from_seed(self.seed).named("flow").named("main").numbered(pair);
+        let data = key.named("data").bits();
+        // A simulation's names that tell the two directions apart.
+        let acks = key.named("acks").bits() ^ 0xAC0_AC0;
+        for (source, destination, key) in [(source, destination, data), (destination, source, acks)]
+        {
+            let hash = flow_hash(source, destination);
+            self.flow_numbers.insert((source, destination), self.flows.len());
+            self.flows.push(Flow { source, destination, hash, key, drawn: 0 });
         }
-        let Some((key, count)) = self.flows.get_mut(&(source, destination)) else { return 0 };
-        *count += 1;
-        mix(key.wrapping_add(*count - 1)) as u32
+        number
     }
 
     pub(crate) fn time(&self, at: Instant) -> Time {

@@ -101,8 +101,8 @@ pub(crate) fn run_scripted(
 ) -> Ended {
     let mut turns = vec![Turn { is_due: true, timeout: None }; nodes.len()];
     let mut now = network.now();
+    let mut since = now.saturating_duration_since(network.start());
     loop {
-        let since = now.saturating_duration_since(network.start());
         if steps.next().is_some_and(|at| at <= since) {
             steps.step(since, now, nodes);
             turns.iter_mut().for_each(|turn| turn.is_due = true);
@@ -131,7 +131,8 @@ pub(crate) fn run_scripted(
         };
         // A timer that stays due must not stop time.
         let next = next.max(now + Duration::from_nanos(1));
-        if next.saturating_duration_since(network.start()) > limit {
+        since = next.saturating_duration_since(network.start());
+        if since > limit {
             return Ended::Limit(limit);
         }
         now = next;
