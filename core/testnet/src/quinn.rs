@@ -1,6 +1,7 @@
 //! Nodes made of quinn's state machines ([quinn-proto](https://docs.rs/quinn-proto)).
 //!
-//! TLS draws its keys from the system, so two runs differ in the bytes of packets. Their lengths, times and losses repeat.
+//! TLS draws its keys from the system, so two runs differ in the bytes of packets. Their lengths, times and losses repeat
+//! if the endpoints were made with seeds, and the certificate's signatures have one length, as those of Ed25519.
 
 use std::net::IpAddr;
 
