@@ -42,7 +42,7 @@ struct KeptPath {
     interface: Option<u32>,
     /// Bytes of this connection that count for the quota already.
     counted: u64,
-    /// The path that carries this end's data in its place, by number.
+    /// The path that carries this end's data, or else the peer's, in its place, by number.
     leader: Option<u8>,
 }
 
@@ -148,14 +148,15 @@ impl PathKeeper {
         }
     }
 
-    /// Says when another path begins to carry this end's data in place of this one.
+    /// Says when another path begins to carry data in place of this one.
     fn tell_leader(&mut self, path: &PathStats) {
         let Some(kept) = self.open.get_mut(usize::from(path.number)) else { return };
-        if std::mem::replace(&mut kept.leader, path.leader) == path.leader {
+        let leader = path.leader.or(path.peer_leader);
+        if std::mem::replace(&mut kept.leader, leader) == leader {
             return;
         }
         let local = kept.choice.local.clone();
-        let leader = path.leader.and_then(|number| self.open.get(usize::from(number)));
+        let leader = leader.and_then(|number| self.open.get(usize::from(number)));
         let line = leader.map_or_else(
             || format!("{local} carries data again"),
             |leader| {

@@ -87,6 +87,9 @@ impl PathId {
 /// Extension: how a path may be used, as [`PathStatusFrame`] reads it.
 pub const PATH_STATUS: u8 = 0x4b;
 
+/// Extension: `| path (1) | leader (1) |`. The leader carries the data of the path; the path itself, if none does.
+pub const PATH_LEADER: u8 = 0x4c;
+
 /// The content of a PATH_STATUS: `| path (1) | status (1) | sequence (4) |`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathStatusFrame {

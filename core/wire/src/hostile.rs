@@ -2,7 +2,7 @@
 //! content, true or false, and opens the packets that it receives.
 
 use crate::bytes::MAX_VARINT;
-use crate::frame::{PATH_ID, PATH_STATUS, PathId, PathStatusFrame, REPAIR};
+use crate::frame::{PATH_ID, PATH_LEADER, PATH_STATUS, PathId, PathStatusFrame, REPAIR};
 use crate::packet::TAG_BYTES;
 use crate::report::{MAX_RUNS, runs};
 use crate::seal::receipt_nonce;
@@ -283,6 +283,9 @@ impl HostilePeer {
             14 => Frame::Stream { id: lie & 31, offset: lie >> 5, fin: false, data: &data },
             _ if arg >> 4 == REPAIR - 0x40 => Frame::Extension { kind: REPAIR, body: &repair },
             _ if arg >> 4 == PATH_ID - 0x40 => Frame::Extension { kind: PATH_ID, body: &path_id },
+            _ if arg >> 4 == PATH_LEADER - 0x40 => {
+                Frame::Extension { kind: PATH_LEADER, body: &status[..2] }
+            }
             _ if arg >> 4 == PATH_STATUS - 0x40 => {
                 Frame::Extension { kind: PATH_STATUS, body: &status }
             }

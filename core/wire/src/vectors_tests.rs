@@ -6,7 +6,8 @@
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
 use crate::frame::{
-    NEW_PATH, PATH_ID, PATH_STATUS, PathId, PathStatusFrame, REPAIR, SKIPPED, UNCOUNTED,
+    NEW_PATH, PATH_ID, PATH_LEADER, PATH_STATUS, PathId, PathStatusFrame, REPAIR, SKIPPED,
+    UNCOUNTED,
 };
 use crate::header::ConnectionId;
 use crate::keys::Secret;
@@ -223,6 +224,7 @@ fn frames(v: &mut Vectors) {
         ("UNCOUNTED", Frame::Extension { kind: UNCOUNTED, body: &[1] }),
         ("PATH_ID", Frame::Extension { kind: PATH_ID, body: &path_id }),
         ("PATH_STATUS", Frame::Extension { kind: PATH_STATUS, body: &path_status }),
+        ("PATH_LEADER", Frame::Extension { kind: PATH_LEADER, body: &[1, 0] }),
         // Of the packets 9 and 7 numbers below, with a PING and an empty payload.
         ("REPAIR", Frame::Extension { kind: REPAIR, body: &[9, 1, 0b101, 0, 1] }),
     ];

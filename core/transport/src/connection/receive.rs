@@ -10,8 +10,8 @@ use narrows_base::{Duration, Time};
 use narrows_recovery::packet_receiver::ReceivedPacket;
 use narrows_recovery::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_wire::frame::{
-    APPLICATION, CONTROLLER, NEW_PATH, PATH_ID, PATH_STATUS, REPAIR, REPORT_SPACING, SKIPPED,
-    TOKEN, UNCOUNTED, number,
+    APPLICATION, CONTROLLER, NEW_PATH, PATH_ID, PATH_LEADER, PATH_STATUS, REPAIR, REPORT_SPACING,
+    SKIPPED, TOKEN, UNCOUNTED, number,
 };
 use narrows_wire::seal::OpenedPacket;
 use narrows_wire::seal::receipt_nonce;
@@ -209,6 +209,7 @@ impl Connection {
             Frame::Extension { kind: TOKEN, body } => self.on_token(body),
             Frame::Extension { kind: PATH_ID, body } => self.on_path_id(now, body),
             Frame::Extension { kind: PATH_STATUS, body } => self.on_path_status(now, body),
+            Frame::Extension { kind: PATH_LEADER, body } => self.on_path_leader(now, body),
             Frame::Extension { kind: REPORT_SPACING, body } => {
                 let asked = Duration::from_micros(number(body).unwrap_or(0));
                 self.path.receiver.on_spacing(asked, self.path.sender.rtt().srtt());

@@ -49,3 +49,11 @@ pub(super) struct AnnouncedStatus {
     pub sequence: u32,
     pub announcement: Announcement,
 }
+
+/// The path that carries the data in place of one path, by number: of this server's data, or at a client of the
+/// server's.
+#[derive(Debug, Default)]
+pub(super) struct AnnouncedLeader {
+    pub leader: Option<u8>,
+    pub announcement: Announcement,
+}

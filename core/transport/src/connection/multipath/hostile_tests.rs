@@ -7,7 +7,7 @@ use crate::connection::{Closed, Connection, ConnectionEvent};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
 use narrows_multipath::PathStatus;
-use narrows_wire::frame::{PATH_ID, PATH_STATUS, PathId, PathStatusFrame};
+use narrows_wire::frame::{PATH_ID, PATH_LEADER, PATH_STATUS, PathId, PathStatusFrame};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::runs;
 use narrows_wire::{
@@ -349,6 +349,23 @@ fn malformed_path_status_closes_the_connection() {
         let body = &status(1, 1, 1)[..length];
         hostile.send(0, client_at(0), &[Frame::Extension { kind: PATH_STATUS, body }]);
         hostile.fault();
+    }
+}
+
+#[test]
+fn false_path_leader_closes_the_connection() {
+    for (body, why) in [
+        (&[1, 0][..], "a PATH_LEADER of a client"),
+        (&[2, 0], "the leader of a path beyond the agreed number"),
+        (&[0, 2], "the leader of a path beyond the agreed number"),
+        (&[0, 255], "the leader of a path beyond the agreed number"),
+        (&[1], "a PATH_LEADER of another length than 2 bytes"),
+        (&[1, 0, 0], "a PATH_LEADER of another length than 2 bytes"),
+        (&[], "a PATH_LEADER of another length than 2 bytes"),
+    ] {
+        let mut hostile = Hostile::new(2);
+        hostile.send(0, client_at(0), &[Frame::Extension { kind: PATH_LEADER, body }]);
+        assert_eq!(hostile.fault(), why);
     }
 }
 

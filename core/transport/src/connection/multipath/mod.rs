@@ -7,13 +7,14 @@
 //!
 //! - `opening`: a client opens a further path. Both ends exchange connection IDs by PATH_ID, then validate the path.
 //! - `transmit`: the order in which packets of all paths leave.
-//! - `shared`: of paths over one bottleneck, one carries the data.
+//! - `shared`: of paths over one bottleneck, one carries the data; `leader`: the client learns it from the server.
 //! - `silence`: a path without answers is left, probed, and used again.
 //! - `status`: a client keeps a path on standby, or closes it.
 //!
 //! `Connection::path` is the path that a method works on. Outside of `Connection::on_path` it is path 0 (`paths`).
 
 mod announcement;
+mod leader;
 mod opening;
 mod opening_path;
 mod paths;
@@ -25,7 +26,7 @@ mod transmit;
 use super::ConnectionConfig;
 use super::path::Path;
 use crate::streams::Side;
-use announcement::AnnouncedStatus;
+use announcement::{AnnouncedLeader, AnnouncedStatus};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_multipath::{
@@ -64,6 +65,8 @@ pub(super) struct Multipath {
     opening: Vec<OpeningPath>,
     /// The status of all agreed paths, by number, from 0.
     statuses: Vec<AnnouncedStatus>,
+    /// The leader of all agreed paths, by number, from 0.
+    leaders: Vec<AnnouncedLeader>,
     side: Side,
     scheduler: Box<dyn Scheduler>,
     /// Absent if the protocol's coupling does not detect shared bottlenecks.
@@ -104,6 +107,7 @@ impl Multipath {
             others: Vec::new(),
             opening,
             statuses: (0..paths).map(|_| AnnouncedStatus::default()).collect(),
+            leaders: (0..paths).map(|_| AnnouncedLeader::default()).collect(),
             side,
             scheduler: (entry.build)(),
             shared: coupling.detects.then(SharedBottleneck::default),
@@ -121,8 +125,10 @@ impl Multipath {
     /// Bytes on the heap, without the paths.
     pub fn memory(&self) -> usize {
         let statuses = self.statuses.len() * size_of::<AnnouncedStatus>();
+        let leaders = self.leaders.len() * size_of::<AnnouncedLeader>();
         size_of::<Multipath>()
             + statuses
+            + leaders
             + self.opening.iter().map(OpeningPath::memory).sum::<usize>()
             + self.shared.as_ref().map_or(0, SharedBottleneck::memory)
     }
@@ -146,6 +152,8 @@ pub struct PathStats {
     pub is_usable: bool,
     /// Number of the path that carries this end's data in its place, because both share a bottleneck.
     pub leader: Option<u8>,
+    /// The same of the peer's data, at a client.
+    pub peer_leader: Option<u8>,
     /// UDP payload bytes sent on it.
     pub bytes_sent: u64,
     /// UDP payload bytes received on it in authentic packets.

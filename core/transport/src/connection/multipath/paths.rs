@@ -18,6 +18,7 @@ impl Connection {
         let stats = |(place, path): (usize, &Path)| PathStats {
             number: path.number,
             leader: self.leader(self.place_of(place)).map(|leader| self.path_at(leader).number),
+            peer_leader: self.peer_leader(path.number),
             remote: path.address.remote(),
             status: path.scheduled.permitted,
             is_usable: path.is_usable(),

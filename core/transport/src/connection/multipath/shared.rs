@@ -17,6 +17,7 @@ impl Connection {
         let Some(shared) = &mut multipath.shared else { return };
         if delay.is_some_and(|delay| shared.on_delay(now, index, delay, &multipath.states)) {
             self.share_rate_limit();
+            self.announce_leaders(now);
         }
     }
 

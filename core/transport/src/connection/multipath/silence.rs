@@ -9,7 +9,9 @@ impl Connection {
     pub(in crate::connection) fn multipath_due(&self) -> Time {
         let Some(multipath) = &self.multipath else { return Time::NEVER };
         let ids = multipath.opening.iter().map(|path| path.announcement.due);
-        let announced = ids.chain(multipath.statuses.iter().map(|known| known.announcement.due));
+        let statuses = multipath.statuses.iter().map(|known| known.announcement.due);
+        let leaders = multipath.leaders.iter().map(|known| known.announcement.due);
+        let announced = ids.chain(statuses).chain(leaders);
         let mut due = multipath.waits_until.min(announced.min().unwrap_or(Time::NEVER));
         let tick = self.timeouts.earliest_tick();
         for path in self.further_paths() {

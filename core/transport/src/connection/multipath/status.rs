@@ -104,7 +104,7 @@ impl Connection {
         self.share_rate_limit();
     }
 
-    /// Sends PATH_STATUS, if it is due.
+    /// Sends PATH_STATUS or PATH_LEADER, if it is due.
     pub(super) fn transmit_path_status(
         &mut self,
         now: Time,
@@ -113,7 +113,8 @@ impl Connection {
         let index = self.latest_path();
         let pto = self.path_at(index).sender.pto();
         let multipath = self.multipath.as_mut()?;
-        let number = multipath.statuses.iter().position(|known| known.announcement.due <= now)?;
+        let due = multipath.statuses.iter().position(|known| known.announcement.due <= now);
+        let Some(number) = due else { return self.transmit_path_leader(now, buffer) };
         let known = multipath.statuses.get_mut(number)?;
         let repetitions = if multipath.side == Side::Client { u32::MAX } else { 0 };
         known.announcement.on_sent(now, pto, repetitions);

@@ -392,13 +392,18 @@ fn paths_over_one_queue_are_carried_by_one() {
     let leaders = |world: &Bonded| -> Vec<Option<u8>> {
         world.server.path_stats().iter().map(|path| path.leader).collect()
     };
+    let shown = |world: &Bonded| -> Vec<Option<u8>> {
+        world.client.path_stats().iter().map(|path| path.peer_leader).collect()
+    };
     assert_eq!(leaders(&world), [None, Some(0)]);
+    assert_eq!(shown(&world), [None, Some(0)]);
     // Their queues are separate from now on.
     world.has_one_queue = false;
     let took = world.transfer(Side::Server, 1 << 30, 30.0);
     let rate = took.between(25.0, 30.0) as f64 * 8.0 / 5.0;
     assert!(rate > 17_000_000.0, "{rate}");
     assert_eq!(leaders(&world), [None, None]);
+    assert_eq!(shown(&world), [None, None]);
 }
 
 #[test]
