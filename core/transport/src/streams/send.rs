@@ -32,7 +32,7 @@ pub(super) struct SendHalf {
     told: bool,
     /// Whether a write took only part of its data.
     wants_room: bool,
-    /// Whether one ever did.
+    /// Whether one did since all bytes had arrived.
     was_full: bool,
     room: StreamBuffer,
 }
@@ -171,7 +171,8 @@ impl SendHalf {
     pub fn lost_bytes(&self) -> u64 {
         self.lost.iter().map(|(from, to)| to - from).sum()
     }
-    /// Whether the application probably writes more than it has written: its writes have filled the buffer.
+    /// Whether the application probably writes more than it has written: its writes have filled the buffer, and it has
+    /// not emptied since.
     pub fn is_endless(&self) -> bool {
         self.was_full && !self.finished && self.reset.is_none()
     }
@@ -246,6 +247,7 @@ impl SendHalf {
         }
         self.buffer.drain(..(base - before) as usize);
         self.base = base;
+        self.was_full &= !self.buffer.is_empty();
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT {
             self.buffer = VecDeque::new();
             self.arrived = Ranges::default();
