@@ -1,8 +1,8 @@
 //! The capture files, one for each end: `packets.pcapng` of the first, `packets-NAME.pcapng` of any other. Endpoints that
 //! follow each other under one name, as a client that connects again, share a file.
 
-use super::packets::{CaptureFile, Datagram};
 use crate::names;
+use narrows_scenario::capture_file::{CaptureFile, CapturedDatagram};
 use narrows_scenario::output_file;
 use narrows_scenario::text_file::plain;
 use std::fs::File;
@@ -53,7 +53,7 @@ impl Captures {
     }
 
     /// Adds a datagram to a file.
-    pub fn add(&mut self, number: usize, datagram: Datagram<'_>) -> Result<(), String> {
+    pub fn add(&mut self, number: usize, datagram: CapturedDatagram<'_>) -> Result<(), String> {
         self.write(number, |packets| packets.add(datagram))
     }
 

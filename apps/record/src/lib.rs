@@ -16,12 +16,11 @@
 mod captures;
 mod ip_link;
 mod link;
+mod local_addresses;
 mod names;
 mod observed_link;
 mod order;
 mod outcome;
-mod packets;
-mod pcapng;
 mod qlog;
 mod recording;
 mod relay;

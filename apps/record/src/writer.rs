@@ -2,8 +2,8 @@
 
 use super::captures::{Captures, cannot};
 use super::link::RelayLinks;
+use super::local_addresses::Ways;
 use super::order::ReorderBuffer;
-use super::packets::{Datagram, Ways};
 use super::qlog::{Beginning, QlogFile, wall};
 use super::series::ConnectionSeries;
 use super::tap::{Datagrams, RecordEvent, RecordedIpPacket, StatsSample, WriterQueue};
@@ -12,6 +12,7 @@ use crate::recording::RecordingDescription;
 use narrows_base::Time;
 use narrows_net::relay::RelaySnapshot;
 use narrows_net::tap::ConnectionOpened;
+use narrows_scenario::capture_file::CapturedDatagram;
 use narrows_scenario::output_file;
 use narrows_transport::connection::{Closed, Stats};
 use narrows_transport::endpoint::Handle;
@@ -187,7 +188,7 @@ impl RecordWriter {
             _ => &mut d.bytes.chunks(d.segment.max(1)),
         };
         for payload in segments {
-            self.captures.add(capture, Datagram { at, from, to, ecn: d.ecn, payload })?;
+            self.captures.add(capture, CapturedDatagram { at, from, to, ecn: d.ecn, payload })?;
             // A relay cannot attribute its packets to connections.
             if d.local.is_some() || payload.first().is_none_or(|first| first & LONG != 0) {
                 continue;

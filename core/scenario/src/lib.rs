@@ -9,6 +9,7 @@
 //! Without the feature `simulator`, which is on by default, there are only links.
 
 pub mod access_link;
+pub mod capture_file;
 pub mod change_keys;
 #[cfg(feature = "simulator")]
 pub mod families;
@@ -19,6 +20,7 @@ pub mod link_direction;
 mod link_text;
 pub mod links;
 pub mod output_file;
+mod pcapng;
 #[cfg(feature = "simulator")]
 pub mod plan;
 #[cfg(feature = "simulator")]

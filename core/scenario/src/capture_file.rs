@@ -1,33 +1,35 @@
-//! `packets.pcapng`: the datagrams of one end as in a packet capture. One interface per file, since libpcap reads no file
+//! The datagrams of one end as in a packet capture (pcapng). One interface per file, since libpcap reads no file
 //! with two of `LINKTYPE_RAW`, and since a packet that passes two ends is no repeat. Payloads are as on the wire, sealed; the IP and UDP headers
 //! are reconstructed with correct lengths, checksums and ECN bits, because a socket does not see them.
 
-use super::pcapng::{self, BlockWriter};
-use std::collections::BTreeMap;
+use crate::pcapng::{self, BlockWriter};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Bytes of the file at most.
 const MAX_BYTES: u64 = 1 << 30;
-/// Most peers with a cached local address.
-const MAX_PEERS: usize = 4096;
 const HOPS: u8 = 64;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 const IPV4_HEADER: usize = 20;
 
-/// One datagram.
+/// One datagram of UDP.
 #[derive(Clone, Copy, Debug)]
-pub struct Datagram<'a> {
+pub struct CapturedDatagram<'a> {
     /// Nanoseconds since 1970.
     pub at: u64,
+    /// Source.
     pub from: SocketAddr,
+    /// Destination.
     pub to: SocketAddr,
+    /// The two bits of the ECN field.
     pub ecn: u8,
+    /// Contents.
     pub payload: &'a [u8],
 }
 
-/// Writes datagrams as pcapng, up to a limit in bytes.
+/// Writes datagrams as pcapng, up to 1 GiB.
+#[derive(Debug)]
 pub struct CaptureFile<W: Write> {
     sink: W,
     /// Datagrams that are in it.
@@ -42,6 +44,9 @@ pub struct CaptureFile<W: Write> {
 
 impl<W: Write> CaptureFile<W> {
     /// Of the end of that name: packets begin with an IP header, times are nanoseconds.
+    ///
+    /// # Errors
+    /// Those of the sink, as of the other methods.
     pub fn new(mut sink: W, name: &str) -> io::Result<CaptureFile<W>> {
         let mut block = BlockWriter::default();
         sink.write_all(block.section())?;
@@ -52,8 +57,11 @@ impl<W: Write> CaptureFile<W> {
         Ok(CaptureFile { sink, written, beyond, bytes, max: MAX_BYTES, packet: Vec::new(), block })
     }
 
-    /// Adds a datagram, unless the file is full.
-    pub fn add(&mut self, d: Datagram<'_>) -> io::Result<()> {
+    /// Adds a datagram, unless the file is full or the datagram longer than UDP allows.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn add(&mut self, d: CapturedDatagram<'_>) -> io::Result<()> {
         let mut packet = std::mem::take(&mut self.packet);
         packet.clear();
         let done = if headers(&d, &mut packet) {
@@ -67,6 +75,9 @@ impl<W: Write> CaptureFile<W> {
     }
 
     /// Adds a packet that has its headers, unless the file is full; `at` is in nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// Those of the sink.
     pub fn add_packet(&mut self, at: u64, packet: &[u8]) -> io::Result<()> {
         if self.bytes >= self.max {
             self.beyond += 1;
@@ -79,6 +90,14 @@ impl<W: Write> CaptureFile<W> {
         Ok(())
     }
 
+    /// Hands everything to the system.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+
     /// The underlying writer.
     pub fn into_inner(self) -> W {
         self.sink
@@ -86,7 +105,7 @@ impl<W: Write> CaptureFile<W> {
 }
 
 /// Puts IP and UDP headers (RFC 791, 8200, 768) into the buffer; false if the payload is too long for a datagram.
-fn headers(d: &Datagram<'_>, buffer: &mut Vec<u8>) -> bool {
+fn headers(d: &CapturedDatagram<'_>, buffer: &mut Vec<u8>) -> bool {
     let Ok(length) = u16::try_from(d.payload.len() + UDP_HEADER) else { return false };
     // Of both versions of IP: addresses, protocol and length go into UDP's checksum.
     let mut pseudo = Sum::default();
@@ -167,44 +186,6 @@ fn six(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// From which of its addresses an endpoint bound to all of them reaches each peer.
-#[derive(Debug, Default)]
-pub struct Ways(BTreeMap<SocketAddr, IpAddr>);
-
-impl Ways {
-    /// The endpoint's own address towards `peer`.
-    pub fn local(&mut self, bound: SocketAddr, peer: SocketAddr) -> SocketAddr {
-        if !bound.ip().is_unspecified() {
-            return bound;
-        }
-        let found = match self.0.get(&peer) {
-            Some(found) => *found,
-            None => {
-                let found = ask(peer).unwrap_or(match peer {
-                    SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                    SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-                });
-                if self.0.len() < MAX_PEERS {
-                    self.0.insert(peer, found);
-                }
-                found
-            }
-        };
-        SocketAddr::new(found, bound.port())
-    }
-}
-
-/// The local address for a peer by the system's routing table. Connecting a UDP socket sends no packet.
-fn ask(peer: SocketAddr) -> Option<IpAddr> {
-    let any: IpAddr = match peer {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(peer).ok()?;
-    socket.local_addr().ok().map(|a| a.ip())
-}
-
 #[cfg(test)]
-#[path = "packets_tests.rs"]
+#[path = "capture_file_tests.rs"]
 mod tests;
