@@ -1,11 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod datagram;
+mod files;
+mod ids;
 mod nat;
 mod network;
 mod node;
 #[cfg(feature = "noq")]
 pub mod noq;
+mod observe;
 #[cfg(any(feature = "noq", feature = "quinn"))]
 mod quic;
 #[cfg(feature = "quinn")]
@@ -16,9 +19,12 @@ pub mod simulated;
 mod store;
 
 pub use datagram::{Datagram, Ecn};
+pub use files::{FileCounts, NetworkFile};
+pub use ids::{LinkId, NodeId};
 pub use nat::NatKind;
-pub use network::{LinkId, Network, NetworkCounts, NodeId};
+pub use network::{Network, NetworkCounts};
 pub use node::{Ended, Node, run};
+pub use observe::{Fate, NetworkEvent, Place};
 pub use script::{Description, Expectation, Failure, Script, When};
 pub use store::LinkCounts;
 

@@ -6,7 +6,9 @@
 //! ```
 
 use crate::datagram::Datagram;
+use crate::ids::{LinkId, NodeId};
 use crate::nat::{Nat, NatKind};
+use crate::observe::{Fate, NetworkEvent, Observers, Place};
 use crate::store::{Carried, Counting, LinkCounts, Store};
 use narrows_base::random::mix;
 use narrows_base::{Duration, RandomKey, SpecError, Time, spec};
@@ -22,21 +24,6 @@ use std::time::Instant;
 const PACKET_BYTES: u32 = 1500;
 /// Datagrams that a network holds at most: 2^20. A sender without flow and congestion control fills it in virtual time.
 const MAX_HELD: usize = 1 << 20;
-
-/// A host, router or address translator.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct NodeId(pub(crate) usize);
-
-impl NodeId {
-    /// Its number, in the order of adding.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
-
-/// A duplex link.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LinkId(pub(crate) usize);
 
 /// Datagrams that no link carried or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,7 +63,7 @@ struct Port {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Site {
     kind: Kind,
     ports: Vec<Port>,
     /// The route of the last datagram: its source, its destination and the port.
@@ -145,7 +132,7 @@ pub struct Network {
     now: Time,
     /// The last argument of `advance`.
     latest: Instant,
-    places: Vec<Place>,
+    places: Vec<Site>,
     ways: Vec<Way>,
     links: Vec<BottleneckLink>,
     store: Store,
@@ -161,6 +148,7 @@ pub struct Network {
     recent_flow: usize,
     routes: BTreeMap<(NodeId, IpAddr, IpAddr), Option<Port>>,
     counts: NetworkCounts,
+    observers: Observers,
 }
 
 impl Network {
@@ -193,6 +181,7 @@ impl Network {
             recent_flow: 0,
             routes: BTreeMap::new(),
             counts: NetworkCounts::default(),
+            observers: Observers::default(),
         }
     }
 
@@ -228,9 +217,13 @@ impl Network {
     }
 
     fn add(&mut self, kind: Kind) -> NodeId {
-        self.places.push(Place { kind, ports: Vec::new(), recent: None });
+        self.places.push(Site { kind, ports: Vec::new(), recent: None });
         self.forget_routes();
         NodeId(self.places.len() - 1)
+    }
+
+    pub(crate) fn add_observer(&mut self, observer: Box<dyn FnMut(&NetworkEvent<'_>) + Send>) {
+        self.observers.add(observer);
     }
 
     fn forget_routes(&mut self) {
@@ -245,7 +238,7 @@ impl Network {
 
     /// Ends mappings of an address translator that were idle for so long; by default they never end.
     pub fn set_nat_timeout(&mut self, nat: NodeId, timeout: std::time::Duration) {
-        if let Some(Place { kind: Kind::Nat(nat), .. }) = self.places.get_mut(nat.0) {
+        if let Some(Site { kind: Kind::Nat(nat), .. }) = self.places.get_mut(nat.0) {
             nat.timeout = nanos(timeout);
         }
     }
@@ -410,16 +403,28 @@ impl Network {
         }
     }
 
+    fn report(&mut self, node: NodeId, fate: Fate, datagram: &Datagram) {
+        self.observers.report(self.now, Place::Node(node), fate, datagram);
+    }
+
+    /// A datagram leaves the network at a node.
+    fn end(&mut self, node: NodeId, fate: Fate, slot: u32) {
+        if let Some(datagram) = self.store.take(slot) {
+            self.report(node, fate, &datagram);
+        }
+    }
+
     fn send_one(&mut self, host: NodeId, datagram: Datagram) {
         self.counts.sent += 1;
         if self.store.held() + self.arrived.len() >= MAX_HELD {
             self.counts.refused += 1;
-            return;
+            return self.report(host, Fate::Refused, &datagram);
         }
         if !self.owns(host, datagram.source.ip()) {
             self.counts.unroutable += 1;
-            return;
+            return self.report(host, Fate::Unroutable, &datagram);
         }
+        self.report(host, Fate::Sent, &datagram);
         let flow = self.flow(datagram.source, datagram.destination);
         flow.drawn += 1;
         let random_key = mix(flow.key.wrapping_add(flow.drawn - 1)) as u32;
@@ -478,7 +483,7 @@ impl Network {
                 }
             }
             Event::Rebind(nat) => {
-                if let Some(Place { kind: Kind::Nat(nat), .. }) = self.places.get_mut(nat.0) {
+                if let Some(Site { kind: Kind::Nat(nat), .. }) = self.places.get_mut(nat.0) {
                     nat.rebind();
                 }
             }
@@ -487,14 +492,21 @@ impl Network {
 
     /// Takes one datagram from the end of a link.
     fn serve(&mut self, now: Time, way: usize) {
+        let link = LinkId(way / 2);
         let Some(way) = self.ways.get_mut(way) else { return };
-        let mut meter = Counting { counts: &mut way.counts, store: &mut self.store };
+        let counts = &mut way.counts;
+        let store = &mut self.store;
+        let observers = &mut self.observers;
+        let mut meter = Counting { counts, store, observers, link };
         let carried = way.link.poll(now, &mut meter);
         way.due = way.link.next_timeout();
         let Some(carried) = carried else { return };
         way.counts.delivered += 1;
         way.counts.delivered_bytes += u64::from(carried.size);
-        let mut meter = Counting { counts: &mut way.counts, store: &mut self.store };
+        let counts = &mut way.counts;
+        let store = &mut self.store;
+        let observers = &mut self.observers;
+        let mut meter = Counting { counts, store, observers, link };
         let next = way.link.first_due(now, &mut meter).copied();
         way.due = way.link.next_timeout();
         let from_outside = !way.is_outward;
@@ -513,11 +525,10 @@ impl Network {
     fn forward(&mut self, now: Time, at: NodeId, from_outside: Option<bool>, carried: Carried) {
         let mut carried = carried;
         let Some(datagram) = self.store.get_mut(carried.slot) else { return };
-        if let Some(Place { kind: Kind::Nat(nat), .. }) = self.places.get_mut(at.0) {
+        if let Some(Site { kind: Kind::Nat(nat), .. }) = self.places.get_mut(at.0) {
             if !translate(nat, now, from_outside, datagram) {
                 self.counts.filtered += 1;
-                self.store.take(carried.slot);
-                return;
+                return self.end(at, Fate::Filtered, carried.slot);
             }
             carried.flow = flow_hash(datagram.source, datagram.destination);
         }
@@ -528,12 +539,15 @@ impl Network {
             return;
         }
         let port = self.route(at, source.ip(), destination.ip());
-        let Some(way) = port.and_then(|port| self.ways.get_mut(port.way)) else {
+        let way = port.map(|port| port.way);
+        let Some((number, way)) = way.and_then(|n| Some((n, self.ways.get_mut(n)?))) else {
             self.counts.unroutable += 1;
-            self.store.take(carried.slot);
-            return;
+            return self.end(at, Fate::Unroutable, carried.slot);
         };
-        let mut meter = Counting { counts: &mut way.counts, store: &mut self.store };
+        let counts = &mut way.counts;
+        let store = &mut self.store;
+        let observers = &mut self.observers;
+        let mut meter = Counting { counts, store, observers, link: LinkId(number / 2) };
         way.link.accept(now, carried, &mut meter);
         way.due = way.link.next_timeout();
         self.next = self.next.min(way.due);
@@ -544,10 +558,12 @@ impl Network {
         // IP or UDP checksums detect the damage.
         if carried.is_damaged {
             self.counts.damaged += 1;
-            return;
+            return self.report(host, Fate::Damaged, &datagram);
         }
         self.counts.delivered += 1;
-        self.arrived.push_back((host, datagram.with_ecn(carried.ecn)));
+        let datagram = datagram.with_ecn(carried.ecn);
+        self.report(host, Fate::Delivered, &datagram);
+        self.arrived.push_back((host, datagram));
     }
 
     fn is_host_of(&self, node: NodeId, address: IpAddr) -> bool {

@@ -1,7 +1,8 @@
 //! Programs on the hosts of a network, and the loop that runs them.
 
 use crate::datagram::Datagram;
-use crate::network::{Network, NodeId};
+use crate::ids::NodeId;
+use crate::network::Network;
 use std::time::{Duration, Instant};
 
 /// Datagrams that a program may send at one point in time: more means that it does not count them.

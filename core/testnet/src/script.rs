@@ -1,7 +1,8 @@
 //! Scripts: events at given times, and conditions on the programs' variables.
 
+use crate::ids::{LinkId, NodeId};
 use crate::nat::NatKind;
-use crate::network::{LinkId, Network, NodeId};
+use crate::network::Network;
 use crate::node::{Ended, Node, Steps, run_scripted};
 use narrows_base::{SpecError, units};
 use std::collections::BTreeMap;

@@ -1,6 +1,8 @@
 //! Datagrams that are on their way, stored while links carry references to them.
 
 use crate::datagram::{Datagram, Ecn};
+use crate::ids::LinkId;
+use crate::observe::{Fate, Observers, Place};
 use narrows_base::Time;
 use narrows_link::{LinkPacket, Meter};
 
@@ -118,29 +120,43 @@ impl LinkCounts {
 pub(crate) struct Counting<'a> {
     pub(crate) counts: &'a mut LinkCounts,
     pub(crate) store: &'a mut Store,
+    pub(crate) observers: &'a mut Observers,
+    pub(crate) link: LinkId,
+}
+
+impl Counting<'_> {
+    /// A datagram leaves the network.
+    fn end(&mut self, at: Time, packet: &Carried, fate: Fate) {
+        if let Some(datagram) = self.store.take(packet.slot) {
+            self.observers.report(at, Place::Link(self.link), fate, &datagram);
+        }
+    }
 }
 
 impl Meter<Carried> for Counting<'_> {
     fn offered(&mut self, _now: Time, _packet: &Carried) {
         self.counts.offered += 1;
     }
-    fn dropped(&mut self, _now: Time, packet: &Carried) {
+    fn dropped(&mut self, now: Time, packet: &Carried) {
         self.counts.dropped += 1;
-        self.store.take(packet.slot);
+        self.end(now, packet, Fate::Dropped);
     }
-    fn too_large(&mut self, _now: Time, packet: &Carried) {
+    fn too_large(&mut self, now: Time, packet: &Carried) {
         self.counts.too_large += 1;
-        self.store.take(packet.slot);
+        self.end(now, packet, Fate::TooLarge);
     }
-    fn marked(&mut self, _now: Time, _packet: &Carried) {
+    fn marked(&mut self, now: Time, packet: &Carried) {
         self.counts.marked += 1;
+        if let Some(datagram) = self.store.get_mut(packet.slot) {
+            self.observers.report(now, Place::Link(self.link), Fate::Marked, datagram);
+        }
     }
     fn served(&mut self, _packet: &Carried, arrived: Time, start: Time, _end: Time) {
         self.counts.transmitted += 1;
         self.counts.queueing_nanos += start.since(arrived).as_nanos();
     }
-    fn lost(&mut self, _at: Time, packet: &Carried) {
+    fn lost(&mut self, at: Time, packet: &Carried) {
         self.counts.lost += 1;
-        self.store.take(packet.slot);
+        self.end(at, packet, Fate::Lost);
     }
 }
