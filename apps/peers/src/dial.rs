@@ -4,7 +4,7 @@
 
 use crate::key::{self, Identity};
 use crate::path_choice::PathChoices;
-use crate::paths::LocalPaths;
+use crate::paths::{BoundPaths, LocalPaths};
 use crate::{Error, ErrorKind};
 use narrows_base::Duration;
 use narrows_net::dial::{DialledAddress, lookup, ordered, until};
@@ -142,34 +142,19 @@ impl Dial {
         addresses: &[SocketAddr],
         config: ConnectionConfig,
     ) -> Result<DialledPeer, Error> {
-        let mut paths = LocalPaths::new(&self.peer.paths);
-        let mut silent = String::new();
-        loop {
-            match self.connect_over(&mut paths, addresses, config.clone()).await {
-                Ok(mut dialled) => {
-                    dialled.others.insert_str(0, &silent);
-                    return Ok(dialled);
-                }
-                Err(e) => {
-                    let Some(line) = paths.next(&e) else { return Err(e) };
-                    silent += &format!("; {line}");
-                }
-            }
-        }
+        let paths = LocalPaths::new(&self.peer.paths, addresses)?;
+        paths.first(|bound| self.connect_over(bound, config.clone()), until).await
     }
 
     async fn connect_over(
         &self,
-        paths: &mut LocalPaths,
-        addresses: &[SocketAddr],
+        mut bound: BoundPaths,
         config: ConnectionConfig,
     ) -> Result<DialledPeer, Error> {
-        let mut bound = paths.bind(addresses)?;
         let config = bound.configured(config);
         let endpoint = bound.endpoint(self.options(&config)?);
         let endpoint = endpoint.map_err(|e| Error::new(ErrorKind::Local, e.to_string()))?;
-        let patience = paths.patience(self.peer.patience);
-        let dialled = self.attempt(&endpoint, &bound.servers, config, patience).await?;
+        let dialled = self.connect_any(&endpoint, &bound.servers, config).await?;
         let address = dialled.address;
         let mut others = dialled.others(NetError::brief);
         self.prefer(address);
@@ -188,20 +173,10 @@ impl Dial {
         addresses: &[SocketAddr],
         config: ConnectionConfig,
     ) -> Result<DialledAddress<Connection, NetError>, Error> {
-        self.attempt(endpoint, addresses, config, self.peer.patience).await
-    }
-
-    async fn attempt(
-        &self,
-        endpoint: &Endpoint,
-        addresses: &[SocketAddr],
-        config: ConnectionConfig,
-        patience: Duration,
-    ) -> Result<DialledAddress<Connection, NetError>, Error> {
         let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);
         let mut how = ConnectOptions::new(expected.map_or(ServerKey::Any, ServerKey::Is), config);
         how.suite = key::suite();
-        how.patience = patience;
+        how.patience = self.peer.patience;
         let dialled = endpoint.connect_any(addresses, how, until).await;
         let dialled = dialled.map_err(|e| self.failure(&e))?;
         if expected.is_none() {

@@ -1,112 +1,138 @@
 //! The local ends of a connection that may have several paths.
 //!
-//! The handshake takes the first path. If no answer comes there, the next one begins.
+//! The handshake takes the first path that answers ([`LocalPaths::first`]).
 
 use crate::path_choice::{PathChoice, PathChoices};
 use crate::path_keeper::PathKeeper;
 use crate::{Error, ErrorKind};
-use narrows_base::Duration;
+use narrows_net::dial::{self, DialFailure};
 use narrows_net::{Connection, Endpoint, LocalPath, Options};
 use narrows_transport::connection::{ConnectionConfig, MAX_PATHS, PathStats, PathStatus};
 use std::net::{SocketAddr, UdpSocket};
+use std::time::Instant;
 
 pub use crate::path_keeper::OpenPaths;
 
-/// Time for an answer over one path, if another one is left: the first START and its repetitions pass a lossy path.
-const ONE_PATH: Duration = Duration::from_secs(8);
-
-/// Interfaces and addresses of an attempt, in the order in which the handshake tries them.
+/// Interfaces and addresses of a connection, in the order in which the handshake tries them.
 pub struct LocalPaths {
     choices: PathChoices,
     /// Those with a route.
     order: Vec<PathChoice>,
     /// Those without one.
     absent: Vec<PathChoice>,
-    /// How many have not been first yet.
-    untried: usize,
-    /// About paths without a route, each after a semicolon.
+    /// The peer's addresses that all paths can reach.
+    servers: Vec<SocketAddr>,
+    /// About paths that are left out, each after a semicolon.
     left_out: String,
 }
 
 impl LocalPaths {
-    /// Paths of one connection, those on standby last.
-    pub fn new(choices: &PathChoices) -> LocalPaths {
+    /// Those of the paths with a route to the servers, standby paths last. Of several addresses those remain that most paths
+    /// reach, as IPv4 if an interface has no IPv6.
+    ///
+    /// # Errors
+    /// No path has a route.
+    pub fn new(choices: &PathChoices, servers: &[SocketAddr]) -> Result<LocalPaths, Error> {
         let mut order: Vec<PathChoice> =
             choices.all.iter().take(MAX_PATHS.into()).cloned().collect();
         order.sort_by_key(|choice| choice.is_standby);
-        let untried = order.len().saturating_sub(1);
-        let choices = choices.clone();
-        LocalPaths { choices, order, absent: Vec::new(), untried, left_out: String::new() }
-    }
-
-    /// Time limit of an attempt that has so much time in all.
-    pub fn patience(&self, left: Duration) -> Duration {
-        if self.untried > 0 { left.min(ONE_PATH) } else { left }
-    }
-
-    /// After a failed attempt: lets the next path begin. Returns a line about the silent one; `None` if another path
-    /// cannot help.
-    pub fn next(&mut self, failed: &Error) -> Option<String> {
-        if failed.kind != ErrorKind::Unreachable || self.untried == 0 {
-            return None;
-        }
-        self.untried -= 1;
-        self.order.rotate_left(1);
-        let silent = &self.order.last()?.local;
-        Some(format!("no answer over {silent}: {} begins", self.order.first()?.local))
-    }
-
-    /// Binds the paths with a route to the servers, and leaves the others out. Of several addresses those remain that
-    /// most paths reach, as IPv4 if an interface has no IPv6.
-    ///
-    /// # Errors
-    /// No path has a route, or the system provides no socket.
-    pub fn bind(&mut self, servers: &[SocketAddr]) -> Result<BoundPaths, Error> {
-        let is_chosen = !self.order.is_empty();
-        self.order.retain(|path| {
+        let is_chosen = !order.is_empty();
+        let mut left_out = String::new();
+        order.retain(|path| {
             let is_used = path.quota.as_ref().is_some_and(|quota| quota.is_used());
             if is_used {
-                self.left_out += &format!("; {} is left out: its quota is used", path.local);
+                left_out += &format!("; {} is left out: its quota is used", path.local);
             }
             !is_used
         });
         let count = |server: &SocketAddr| {
-            self.order.iter().filter(|path| path.local.check_route(*server).is_ok()).count()
+            order.iter().filter(|path| path.local.check_route(*server).is_ok()).count()
         };
         let counts: Vec<usize> = servers.iter().map(count).collect();
         let most = counts.iter().max().copied().unwrap_or_default();
         let reached = servers.iter().zip(&counts).filter(|(_, count)| **count == most);
         let servers: Vec<SocketAddr> = reached.map(|(server, _)| *server).collect();
-        let absent = self.order.extract_if(.., |path| {
+        let absent = order.extract_if(.., |path| {
             let checked = servers.iter().map(|server| path.local.check_route(*server));
             let failed = checked.reduce(Result::or).and_then(Result::err);
             let line = failed.iter().map(|e| format!("; {} is left out: {e}", path.local));
-            self.left_out.extend(line);
+            left_out.extend(line);
             failed.is_some()
         });
-        self.absent.extend(absent);
-        self.untried = self.untried.min(self.order.len().saturating_sub(1));
-        if is_chosen && self.order.is_empty() {
+        let absent = absent.collect();
+        if is_chosen && order.is_empty() {
             let first = servers.first().map_or(String::new(), SocketAddr::to_string);
-            let line = format!("no --path leads to {first}{}", self.left_out);
+            let line = format!("no --path leads to {first}{left_out}");
             return Err(Error::new(ErrorKind::Unreachable, line));
         }
-        let any_ipv6 = servers.iter().any(SocketAddr::is_ipv6);
+        Ok(LocalPaths { choices: choices.clone(), order, absent, servers, left_out })
+    }
+
+    /// Connects over the first path that answers: an attempt whose handshake takes the next path begins
+    /// [`dial::DELAY`] after the one before it, or as soon as that is unreachable. Any other error ends all attempts.
+    ///
+    /// # Errors
+    /// That of the last attempts, or the system provides no socket.
+    pub async fn first<T, A, P>(
+        &self,
+        attempt: impl Fn(BoundPaths) -> A,
+        until: impl Fn(Instant) -> P,
+    ) -> Result<T, Error>
+    where
+        A: Future<Output = Result<T, Error>>,
+        P: Future<Output = ()>,
+    {
+        let numbers: Vec<usize> = (0..self.order.len().max(1)).collect();
+        let attempt = |first| {
+            let begun = self.bind(first).map(&attempt);
+            async { begun?.await }
+        };
+        let is_final = |e: &Error| e.kind != ErrorKind::Unreachable;
+        match dial::first(&numbers, attempt, is_final, until).await {
+            Ok(dialled) => Ok(dialled.value),
+            Err(DialFailure::Final(e)) => Err(e),
+            Err(DialFailure::All(failed)) => {
+                let over = |first: usize| self.order.get(first).map(|path| path.local.to_string());
+                let names: Vec<String> = failed.iter().filter_map(|f| over(f.address)).collect();
+                let cause = failed.into_iter().next().map(|f| f.cause.to_string());
+                let mut line = cause.unwrap_or_default();
+                if names.len() > 1 {
+                    line += &format!(" (over {})", names.join(", "));
+                }
+                Err(Error::new(ErrorKind::Unreachable, line))
+            }
+        }
+    }
+
+    /// Binds all paths, that with this number in the order first.
+    fn bind(&self, first: usize) -> Result<BoundPaths, Error> {
+        let mut bound = self.order.clone();
+        bound.rotate_left(first);
+        let mut notes = String::new();
+        if first > 0 {
+            let silent: Vec<String> =
+                self.order[..first].iter().map(|path| path.local.to_string()).collect();
+            let silent = silent.join(" and ");
+            notes = format!("; no answer over {silent} so far: {} begins", bound[0].local);
+        }
+        notes += &self.left_out;
+        let any_ipv6 = self.servers.iter().any(SocketAddr::is_ipv6);
         let socket = |path: &PathChoice| {
             let failed = |e| Error::new(ErrorKind::Local, format!("--path {}: {e}", path.local));
             path.local.bind(any_ipv6).map_err(failed)
         };
-        let sockets = self.order.iter().map(socket).collect::<Result<_, _>>()?;
-        let names = self.order.iter().map(|path| path.local.clone()).collect();
+        let sockets = bound.iter().map(socket).collect::<Result<_, _>>()?;
+        let names = bound.iter().map(|path| path.local.clone()).collect();
         Ok(BoundPaths {
-            servers,
+            servers: self.servers.clone(),
             names: OpenPaths::new(names),
+            is_first: first == 0,
             choices: self.choices.clone(),
-            bound: self.order.clone(),
+            bound,
             absent: self.absent.clone(),
             any_ipv6,
             sockets,
-            left_out: self.left_out.clone(),
+            notes,
         })
     }
 }
@@ -117,14 +143,16 @@ pub struct BoundPaths {
     pub servers: Vec<SocketAddr>,
     /// Where the paths leave; empty if the system chooses.
     pub names: OpenPaths,
+    /// Whether no other attempt began before.
+    pub is_first: bool,
     choices: PathChoices,
     /// The paths with a socket, path 0 first; then those without a route so far.
     bound: Vec<PathChoice>,
     absent: Vec<PathChoice>,
     any_ipv6: bool,
     sockets: Vec<UdpSocket>,
-    /// About paths without a route, each after a semicolon.
-    left_out: String,
+    /// About paths that are left out or silent, each after a semicolon.
+    notes: String,
 }
 
 impl BoundPaths {
@@ -149,7 +177,7 @@ impl BoundPaths {
     /// paths that are not used, each after a semicolon.
     pub fn open(&self, connection: &Connection, server: SocketAddr) -> String {
         let count = self.bound.len() as u8;
-        let mut notes = self.left_out.clone();
+        let mut notes = self.notes.clone();
         for (number, path) in (0..).zip(&self.bound).filter(|(_, path)| path.is_standby) {
             let is_set = connection.set_path_status(number, PathStatus::Standby);
             // A peer without several paths uses the first one alone.

@@ -1,6 +1,7 @@
-//! Connects to the first of a name's addresses that answers (RFC 8305, "Happy Eyeballs").
+//! Connects to the first of several places that answers (RFC 8305, "Happy Eyeballs"): to a name's addresses, or over local
+//! paths.
 //!
-//! The addresses of both families alternate. An attempt begins [`DELAY`] after the one before it, or as soon as that
+//! Addresses of both families alternate. An attempt begins [`DELAY`] after the one before it, or as soon as that
 //! one fails. The first attempt that completes wins, and the others are dropped.
 
 pub mod tcp;
@@ -58,26 +59,26 @@ pub fn ordered(
     ordered
 }
 
-/// An address to which no connection was made.
+/// An address to which no connection was made, or another place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FailedAddress<E> {
-    /// The address of the failed attempt.
-    pub address: SocketAddr,
+pub struct FailedAddress<E, K = SocketAddr> {
+    /// The place of the failed attempt.
+    pub address: K,
     /// The reason.
     pub cause: E,
 }
 
 /// The result of the attempt that completed first.
 #[derive(Debug)]
-pub struct DialledAddress<T, E> {
-    /// The address that this attempt reached.
-    pub address: SocketAddr,
+pub struct DialledAddress<T, E, K = SocketAddr> {
+    /// The address that this attempt reached, or another place.
+    pub address: K,
     /// Its result.
     pub value: T,
     /// Attempts that had failed before.
-    pub failed: Vec<FailedAddress<E>>,
+    pub failed: Vec<FailedAddress<E, K>>,
     /// Attempts that were still pending.
-    pub pending: Vec<SocketAddr>,
+    pub pending: Vec<K>,
 }
 
 impl<T, E> DialledAddress<T, E> {
@@ -92,11 +93,11 @@ impl<T, E> DialledAddress<T, E> {
 
 /// Why no attempt completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum DialFailure<E> {
+pub enum DialFailure<E, K = SocketAddr> {
     /// An error that ends all attempts.
     Final(E),
     /// All attempts failed; there is none if the name has no address.
-    All(Vec<FailedAddress<E>>),
+    All(Vec<FailedAddress<E, K>>),
 }
 
 /// Addresses with the reasons of their failures, in one line.
@@ -109,18 +110,18 @@ pub fn listed<E>(failed: &[FailedAddress<E>], brief: impl Fn(&E) -> String) -> S
 }
 
 /// The beginnings of attempts.
-struct AttemptSchedule<'a> {
-    waiting: std::slice::Iter<'a, SocketAddr>,
+struct AttemptSchedule<'a, K> {
+    waiting: std::slice::Iter<'a, K>,
     due: Instant,
 }
 
-impl<'a> AttemptSchedule<'a> {
-    fn new(addresses: &'a [SocketAddr]) -> AttemptSchedule<'a> {
+impl<'a, K: Copy> AttemptSchedule<'a, K> {
+    fn new(addresses: &'a [K]) -> AttemptSchedule<'a, K> {
         AttemptSchedule { waiting: addresses.iter(), due: Instant::now() }
     }
 
     /// The address of an attempt that begins now.
-    fn begin(&mut self, now: Instant) -> Option<SocketAddr> {
+    fn begin(&mut self, now: Instant) -> Option<K> {
         if now < self.due {
             return None;
         }
@@ -139,23 +140,23 @@ impl<'a> AttemptSchedule<'a> {
     }
 }
 
-/// Runs an attempt for each [ordered] address until one completes. `is_final` tells errors that end all attempts;
-/// `until` waits for a time.
+/// Runs an attempt for each [ordered] address, or other place, until one completes. `is_final` tells errors that end all
+/// attempts; `until` waits for a time.
 ///
 /// # Errors
 /// No attempt completed.
-pub async fn first<T, E, A, P>(
-    addresses: &[SocketAddr],
-    attempt: impl Fn(SocketAddr) -> A,
+pub async fn first<K: Copy, T, E, A, P>(
+    addresses: &[K],
+    attempt: impl Fn(K) -> A,
     is_final: impl Fn(&E) -> bool,
     until: impl Fn(Instant) -> P,
-) -> Result<DialledAddress<T, E>, DialFailure<E>>
+) -> Result<DialledAddress<T, E, K>, DialFailure<E, K>>
 where
     A: Future<Output = Result<T, E>>,
     P: Future<Output = ()>,
 {
     let mut schedule = AttemptSchedule::new(addresses);
-    let mut running: Vec<(SocketAddr, Pin<Box<A>>)> = Vec::new();
+    let mut running: Vec<(K, Pin<Box<A>>)> = Vec::new();
     let mut failed = Vec::new();
     let mut pause: Option<Pin<Box<P>>> = None;
     poll_fn(|context| {

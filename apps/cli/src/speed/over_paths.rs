@@ -1,6 +1,6 @@
 //! The connection of `narrows speed --path`.
 
-use super::{SpeedArgs, outside};
+use super::SpeedArgs;
 use crate::failure::Failure;
 use crate::local_paths::CarriedBytes;
 use crate::terminal::{STOP, note};
@@ -8,7 +8,7 @@ use narrows_base::Duration;
 use narrows_net::block::{block_on_for, sleep_until};
 use narrows_net::dial::DialledAddress;
 use narrows_net::endpoint::new_key;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, Options};
+use narrows_net::{ConnectOptions, Error as NetError, Options};
 use narrows_peers::path_choice::PathChoices;
 use narrows_peers::paths::{BoundPaths, LocalPaths, OpenPaths};
 use narrows_peers::{Error, ErrorKind};
@@ -53,54 +53,39 @@ pub fn open(
     if let Amount::Time(all) = speed.amount {
         patience = patience.min(all);
     }
-    let mut paths = LocalPaths::new(choices);
-    loop {
-        let mut bound = paths.bind(servers)?;
-        match attempt(speed, &mut bound, paths.patience(patience))? {
-            Ok(open) => {
-                let notes = bound.open(&open.connection, open.address);
-                if !notes.is_empty() {
-                    note(&format!("narrows: connected to {}{notes}", open.address));
-                }
-                return Ok(OpenOverPaths { open, names: bound.names });
-            }
-            Err(e) => match paths.next(&Error::new(ErrorKind::Unreachable, e.to_string())) {
-                Some(line) => note(&format!("narrows: {line}")),
-                None => return Err(outside(e)),
-            },
-        }
-    }
-}
-
-fn attempt(
-    speed: &Speed,
-    bound: &mut BoundPaths,
-    patience: Duration,
-) -> Result<Result<OpenConnection, NetError>, Failure> {
-    let config = bound.configured(speed.config());
-    let options = Options::client(new_key().map_err(outside)?, config.clone());
-    let endpoint = bound.endpoint(options.tapped(speed.taps.client.clone())).map_err(outside)?;
-    let mut how = ConnectOptions::new(ServerKey::Any, config);
-    how.suite = speed.suite;
-    how.patience = patience;
-    let begun = Instant::now();
-    let mut dialling = std::pin::pin!(endpoint.connect_any(&bound.servers, how, sleep_until));
-    let dialled = loop {
+    let paths = LocalPaths::new(choices, servers)?;
+    let connect = async |mut bound: BoundPaths| {
+        let config = bound.configured(speed.config());
+        let options = Options::client(new_key().map_err(local)?, config.clone());
+        let endpoint = bound.endpoint(options.tapped(speed.taps.client.clone())).map_err(local)?;
+        let mut how = ConnectOptions::new(ServerKey::Any, config);
+        how.suite = speed.suite;
+        how.patience = patience;
+        let begun = Instant::now();
+        let dialled = endpoint.connect_any(&bound.servers, how, sleep_until).await;
+        let dialled = dialled.map_err(|e| Error::new(ErrorKind::Unreachable, e.to_string()))?;
+        let handshake = Duration::from_secs_f64(begun.elapsed().as_secs_f64());
+        let DialledAddress { address, value: connection, .. } = dialled;
+        Ok((bound, OpenConnection { endpoint, connection, address, handshake }))
+    };
+    let mut dialling = std::pin::pin!(paths.first(&connect, sleep_until));
+    let (bound, open) = loop {
         if STOP.load(Ordering::SeqCst) {
             return Err(Failure::Interrupted);
         }
         if let Some(done) = block_on_for(LOOK, dialling.as_mut()) {
-            break done;
+            break done?;
         }
     };
-    let handshake = Duration::from_secs_f64(begun.elapsed().as_secs_f64());
-    let open = |dialled: DialledAddress<Connection, NetError>| OpenConnection {
-        endpoint: Endpoint::clone(&endpoint),
-        connection: dialled.value,
-        address: dialled.address,
-        handshake,
-    };
-    Ok(dialled.map(open))
+    let notes = bound.open(&open.connection, open.address);
+    if !notes.is_empty() {
+        note(&format!("narrows: connected to {}{notes}", open.address));
+    }
+    Ok(OpenOverPaths { open, names: bound.names })
+}
+
+fn local(e: NetError) -> Error {
+    Error::new(ErrorKind::Local, e.to_string())
 }
 
 /// Bytes of each path in the direction of the data.

@@ -77,17 +77,22 @@ struct TwoLinks {
 
 impl TwoLinks {
     fn new() -> TwoLinks {
+        TwoLinks::first_loses("0%")
+    }
+    /// The first link loses this share of its packets.
+    fn first_loses(loss: &str) -> TwoLinks {
         let folder = tempfile::tempdir().unwrap();
-        let link = |name: &str| {
+        let link = |name: &str, loss: &str| {
             format!(
-                "[[link]]\nname = \"{name}\"\nfrom = \"home\"\nto = \"server\"\nrate = \"20Mbit/s\"\ndelay = \"10ms\"\n"
+                "[[link]]\nname = \"{name}\"\nfrom = \"home\"\nto = \"server\"\nrate = \"20Mbit/s\"\ndelay = \"10ms\"\n\
+                 loss = \"{loss}\"\n"
             )
         };
         let flows = "[[flows]]\nprotocol = \"rrtp\"\nfrom = \"home\"\nto = \"server\"\n\
                      paths = [[\"one\"], [\"two\"]]\n";
         let bytes: Vec<u8> = (0..6_000_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
         let links = TwoLinks { folder, bytes };
-        let topology = format!("{}{}{flows}", link("one"), link("two"));
+        let topology = format!("{}{}{flows}", link("one", loss), link("two", "0%"));
         std::fs::write(links.at("two.toml"), topology).unwrap();
         for name in ["www", "s", "h"] {
             std::fs::create_dir(links.at(name)).unwrap();
@@ -112,7 +117,7 @@ impl TwoLinks {
             "home=export HOME={home}; cd {home}; narrows={program}; \
              set -- $(grep -o 'narrows[0-9]*[ab]' /proc/net/dev | sort); \
              for n in $(seq 100); do \
-               $narrows ls rrtp://server/ >ls.txt 2>&1 && break; sleep .1; done; \
+               $narrows ls --path $2 rrtp://server/ >ls.txt 2>&1 && break; sleep .1; done; \
              {commands}",
             home = self.at("h"),
         );
@@ -156,6 +161,17 @@ fn get_and_put_use_both_links_of_a_scenario() {
         // Which share each gets depends on the time. A path that carries no data has far less.
         assert!(paths.iter().all(|bytes| *bytes > 300_000), "{paths:?}");
     }
+}
+
+/// The handshake does not wait for a line that is up and delivers nothing.
+#[test]
+fn silent_first_link_leaves_the_handshake_to_the_second() {
+    let links = TwoLinks::first_loses("100%");
+    let commands = "$narrows get --json --path $1 --path $2 rrtp://server/f.bin";
+    let Some(out) = links.run(commands) else { return };
+    assert!(std::fs::read(links.at("h/f.bin")).unwrap() == links.bytes, "other bytes");
+    let said = text(&out.stderr);
+    assert!(said.contains("so far: ") && said.contains(" begins"), "{said}");
 }
 
 #[test]

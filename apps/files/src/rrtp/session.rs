@@ -17,11 +17,12 @@ use narrows_peers::dial::resolved;
 use narrows_peers::error::{Error, ErrorKind};
 use narrows_peers::key::Identity;
 use narrows_peers::path_choice::PathChoices;
-use narrows_peers::paths::{LocalPaths, OpenPaths, PathBytes};
+use narrows_peers::paths::{BoundPaths, LocalPaths, OpenPaths, PathBytes};
 use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
@@ -307,15 +308,13 @@ fn open(
     let all: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let mut busy = None;
     let what = format!("{} is busy", all.join(" or "));
-    let mut paths = LocalPaths::new(&how.paths);
     loop {
-        let e = match attempt(addresses, identity, how, &mut paths, patience, &what, request) {
+        let paths = LocalPaths::new(&how.paths, addresses)?;
+        let e = match attempt(&paths, identity, how, patience, &what, request) {
             Err(e) => e,
             opened => return opened,
         };
-        if let Some(line) = paths.next(&e) {
-            (how.note)(&line);
-        } else if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? {
+        if e.kind == ErrorKind::Busy && patience.pause(&what, how.stop)? {
             busy = Some(e);
         } else {
             // The time until the deadline may have been too short for an answer.
@@ -325,43 +324,49 @@ fn open(
 }
 
 fn attempt(
-    addresses: &[SocketAddr],
+    paths: &LocalPaths,
     identity: &Identity,
     how: &SessionOptions,
-    paths: &mut LocalPaths,
     patience: &mut Patience,
     busy: &str,
     request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let own_key = *identity.public();
-    let mut bound = paths.bind(addresses)?;
-    let config = ConnectionConfig { keep_alive: ASK, ..how.config.clone() };
-    let config = bound.configured(super::for_files(config)?);
-    // The calling thread blocks, and it may belong to an async runtime.
-    let options = Options::client(static_key(identity)?, config.clone())
-        .tapped(how.tap.clone())
-        .with_token_store(Box::new(how.tokens.clone()))
-        .driven_by(Driver::Thread);
-    let endpoint = bound.endpoint(options).map_err(|e| transport_error(e, &own_key))?;
     let server_key = match how.expect {
         Expect::Key(key) => ServerKey::Is(key),
         Expect::Anybody => ServerKey::Any,
     };
-    let mut options = ConnectOptions::new(server_key, config);
-    options.suite = narrows_peers::key::suite();
-    options.early_data = request.and_then(EarlyData::new);
     let left = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
-    options.patience = paths.patience(left);
+    let config = ConnectionConfig { keep_alive: ASK, ..how.config.clone() };
+    let config = super::for_files(config)?;
+    let endpoints = RefCell::new(Vec::<Endpoint>::new());
+    let connect = async |mut bound: BoundPaths| {
+        let config = bound.configured(config.clone());
+        // The calling thread blocks, and it may belong to an async runtime.
+        let options = Options::client(static_key(identity)?, config.clone())
+            .tapped(how.tap.clone())
+            .with_token_store(Box::new(how.tokens.clone()))
+            .driven_by(Driver::Thread);
+        let endpoint = bound.endpoint(options).map_err(|e| transport_error(e, &own_key))?;
+        endpoints.borrow_mut().push(endpoint.clone());
+        let mut options = ConnectOptions::new(server_key, config);
+        options.suite = narrows_peers::key::suite();
+        // A request must not leave twice.
+        options.early_data = request.filter(|_| bound.is_first).and_then(EarlyData::new);
+        options.patience = left;
+        let dialled = endpoint.connect_any(&bound.servers, options, sleep_until).await;
+        let dialled = dialled.map_err(|e| transport_error(e, &own_key))?;
+        Ok((bound, endpoint, dialled))
+    };
     // The attempt continues after BUSY: report it to the user now rather than at its end.
     let look = || {
-        if endpoint.meets_busy() {
+        if endpoints.borrow().iter().any(Endpoint::meets_busy) {
             patience.tell(busy);
         }
     };
     let until = Until::Stopped(how.stop);
-    let dialling = endpoint.connect_any(&bound.servers, options, sleep_until);
-    let dialled =
-        wait_and_look(&until, None, look, dialling)?.map_err(|e| transport_error(e, &own_key))?;
+    let (bound, endpoint, dialled) =
+        wait_and_look(&until, None, look, paths.first(&connect, sleep_until))??;
     let address = dialled.address;
     let connection = dialled.value;
     let tokens = how.tokens.clone();
