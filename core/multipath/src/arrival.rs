@@ -6,12 +6,14 @@ use narrows_base::{Duration, Time};
 /// A lost packet is found after about one RTT (RFC 9002 section 6.1) and sent again, which takes half an RTT.
 const REPAIR_RTTS: f64 = 1.5;
 
-/// Expected time from departure to delivery of a packet, without its transmission: half the smoothed RTT, which
-/// includes the present queue; the RTT variation, since the stream waits for the later half of its packets; and the
-/// repair of a loss, times its probability.
+/// Expected time from departure to delivery of a packet, without its transmission: half the smallest RTT, and the whole
+/// of the present queue, which the sender's own data make in this direction; the RTT variation, since the stream waits
+/// for the later half of its packets; and the repair of a loss, times its probability.
 pub(crate) fn delay(path: &PathState) -> Duration {
+    let is_known = path.min_rtt > Duration::ZERO && path.min_rtt < path.srtt;
+    let least = if is_known { path.min_rtt } else { path.srtt };
     let repair = path.srtt.mul_f64(path.loss() * REPAIR_RTTS);
-    path.srtt.mul_f64(0.5) + path.rttvar + repair
+    least.mul_f64(0.5) + (path.srtt - least) + path.rttvar + repair
 }
 
 /// Transmission time of this many bytes; zero if the rate is unknown.

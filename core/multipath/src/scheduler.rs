@@ -59,7 +59,8 @@ pub trait Scheduler: Send {
     fn choose(&mut self, now: Time, paths: &[PathState], piece: &Piece) -> Choice;
 
     /// Whether path `on`, which may send now, should carry a copy of a piece that is in flight on another path. The
-    /// transport offers each piece at most once per path, oldest first, and stops at the first refusal.
+    /// transport offers each piece once per path, oldest first. It offers the oldest one that it did not repeat again at
+    /// each opportunity.
     fn repeats(
         &mut self,
         _now: Time,

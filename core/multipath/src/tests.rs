@@ -52,6 +52,17 @@ fn earliest_waits_for_fast_path_at_end_of_data() {
     assert_eq!(earliest.choose(now, &paths, &call), Choice::Wait(fast.sendable));
 }
 
+/// The sender's own data make the queue, so a packet waits in all of it, and not in half.
+#[test]
+fn earliest_counts_the_whole_queue_of_a_path() {
+    let queued = PathState { min_rtt: ms(40), ..path(200, 50.0) };
+    let long = PathState { min_rtt: ms(300), ..path(300, 50.0) };
+    let mut earliest = scheduler("earliest");
+    assert_eq!(earliest.choose(Time::ZERO, &[queued, long], &bulk(1200)), Choice::Send(1));
+    let unknown = PathState { min_rtt: Duration::ZERO, ..queued };
+    assert_eq!(earliest.choose(Time::ZERO, &[unknown, long], &bulk(1200)), Choice::Send(0));
+}
+
 #[test]
 fn earliest_repeats_overdue_piece_on_faster_path() {
     let now = Time::ZERO + ms(1000);

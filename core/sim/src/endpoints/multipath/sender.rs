@@ -212,31 +212,42 @@ impl MultipathSender {
         if lost == 0 && !self.scheduler.repeats_first() { self.next_copy(now) } else { None }
     }
 
-    /// A copy of a piece that is in flight on another path, if the scheduler wants one.
+    /// A copy of a piece that is in flight on another path, if the scheduler wants one: of the oldest, which may be overdue,
+    /// or of one that was not offered before. A refused piece may arrive before a copy where one behind it does not.
     fn next_copy(&mut self, now: Time) -> Option<SenderOutput> {
         for on in 0..self.paths.len() {
             if !self.paths[on].scheduled.is_permitted {
                 continue;
             }
             for path in (0..self.paths.len()).filter(|p| *p != on) {
-                let from = self.paths[on].copied[path];
-                let stream = &self.stream;
-                let mut others = self.paths[path].link.sender.in_flight_from(from);
-                let found =
-                    others.find(|(_, _, r)| r.length > 0 && !r.copy && stream.is_missing(r));
-                let found = found.map(|(number, sent, range)| (number, sent, *range));
-                drop(others);
-                let Some((number, sent, range)) = found else { continue };
-                let range = SentRange { again: true, copy: true, ..range };
-                let piece = InFlightPiece { path, sent, length: range.length };
-                self.paths[on].copied[path] = number;
-                if self.scheduler.repeats(now, &self.states, on, &piece) {
-                    self.paths[on].copied[path] = number + 1;
-                    return Some(self.send_data(now, on, range));
+                let mut offered = self.paths[on].offered[path];
+                let oldest = self.piece_in_flight(path, offered.oldest);
+                offered.oldest = oldest.map_or(offered.oldest, |(number, _, _)| number);
+                let mut next = oldest;
+                while let Some((number, piece, range)) = next {
+                    offered.new = offered.new.max(number + 1);
+                    let is_wanted = self.scheduler.repeats(now, &self.states, on, &piece);
+                    if is_wanted && number == offered.oldest {
+                        offered.oldest += 1;
+                    }
+                    self.paths[on].offered[path] = offered;
+                    if is_wanted {
+                        return Some(self.send_data(now, on, range));
+                    }
+                    next = self.piece_in_flight(path, offered.new);
                 }
             }
         }
         None
+    }
+
+    /// The first piece in flight on a path from this packet number on that is still missing, and is no copy.
+    fn piece_in_flight(&self, path: usize, from: u64) -> Option<(u64, InFlightPiece, SentRange)> {
+        let mut pieces = self.paths[path].link.sender.in_flight_from(from);
+        let is_missing = |r: &SentRange| r.length > 0 && !r.copy && self.stream.is_missing(r);
+        let (number, sent, range) = pieces.find(|(_, _, range)| is_missing(range))?;
+        let piece = InFlightPiece { path, sent, length: range.length };
+        Some((number, piece, SentRange { again: true, copy: true, ..*range }))
     }
 
     /// A path has become silent: what is in flight on it is sent again elsewhere.

@@ -9,12 +9,21 @@ use narrows_multipath::CoupledPath;
 use narrows_recovery::packet_sender::Permission;
 use narrows_recovery::scheduled_path::ScheduledPath;
 
+/// Packet numbers of a path whose data another path may repeat.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Offered {
+    /// The lowest one that was not repeated. It may be overdue later.
+    pub oldest: u64,
+    /// The lowest one that was never offered.
+    pub new: u64,
+}
+
 /// A path and its state.
 pub(super) struct SenderPath {
     pub link: DatagramPath,
     pub scheduled: ScheduledPath,
-    /// For each other path: the lowest packet number there of which no copy was sent here.
-    pub copied: Vec<u64>,
+    /// For each other path: what was offered to the scheduler for a copy on this one.
+    pub offered: Vec<Offered>,
     losses: LossIntervals,
     pub result: PathResult,
 }
@@ -24,7 +33,7 @@ impl SenderPath {
         SenderPath {
             link,
             scheduled: ScheduledPath::default(),
-            copied: vec![0; paths],
+            offered: vec![Offered::default(); paths],
             losses: LossIntervals::default(),
             result: PathResult::default(),
         }
