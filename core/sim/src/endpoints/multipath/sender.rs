@@ -11,8 +11,8 @@ use crate::result::PathResult;
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{Controller, HintSource, PathEvent, PathHints};
 use narrows_multipath::{
-    Choice, CoupledPath, CouplingEntry, InFlightPiece, PathState, PathStatus, Piece, Scheduler,
-    SharedBottleneck, TrafficClass,
+    Choice, CoupledPath, CouplingEntry, InFlightPiece, NumberedPiece, PathState, PathStatus, Piece,
+    Scheduler, SharedBottleneck, TrafficClass,
 };
 use narrows_recovery::packet_sender::Counters;
 
@@ -212,8 +212,7 @@ impl MultipathSender {
         if lost == 0 && !self.scheduler.repeats_first() { self.next_copy(now) } else { None }
     }
 
-    /// A copy of a piece that is in flight on another path, if the scheduler wants one: of the oldest, which may be overdue,
-    /// or of one that was not offered before. A refused piece may arrive before a copy where one behind it does not.
+    /// A copy of a piece that is in flight on another path, if the scheduler wants one.
     fn next_copy(&mut self, now: Time) -> Option<SenderOutput> {
         for on in 0..self.paths.len() {
             if !self.paths[on].scheduled.is_permitted {
@@ -221,33 +220,26 @@ impl MultipathSender {
             }
             for path in (0..self.paths.len()).filter(|p| *p != on) {
                 let mut offered = self.paths[on].offered[path];
-                let oldest = self.piece_in_flight(path, offered.oldest);
-                offered.oldest = oldest.map_or(offered.oldest, |(number, _, _)| number);
-                let mut next = oldest;
-                while let Some((number, piece, range)) = next {
-                    offered.new = offered.new.max(number + 1);
-                    let is_wanted = self.scheduler.repeats(now, &self.states, on, &piece);
-                    if is_wanted && number == offered.oldest {
-                        offered.oldest += 1;
-                    }
-                    self.paths[on].offered[path] = offered;
-                    if is_wanted {
-                        return Some(self.send_data(now, on, range));
-                    }
-                    next = self.piece_in_flight(path, offered.new);
+                let MultipathSender { paths, stream, scheduler, states, .. } = self;
+                let sender = &paths[path].link.sender;
+                let is_late = |r: &SentRange| r.length > 0 && !r.copy && stream.is_missing(r);
+                let first = |from| {
+                    let mut pieces = sender.in_flight_from(from);
+                    let (number, sent, range) = pieces.find(|(_, _, range)| is_late(range))?;
+                    let piece = InFlightPiece { path, sent, length: range.length };
+                    Some(NumberedPiece { number, piece })
+                };
+                let number = offered.next(first, |p| scheduler.repeats(now, states, on, p));
+                let range = number.and_then(|n| sender.in_flight_from(n).next());
+                let range = range.map(|(_, _, range)| *range);
+                self.paths[on].offered[path] = offered;
+                if let Some(range) = range {
+                    let range = SentRange { again: true, copy: true, ..range };
+                    return Some(self.send_data(now, on, range));
                 }
             }
         }
         None
-    }
-
-    /// The first piece in flight on a path from this packet number on that is still missing, and is no copy.
-    fn piece_in_flight(&self, path: usize, from: u64) -> Option<(u64, InFlightPiece, SentRange)> {
-        let mut pieces = self.paths[path].link.sender.in_flight_from(from);
-        let is_missing = |r: &SentRange| r.length > 0 && !r.copy && self.stream.is_missing(r);
-        let (number, sent, range) = pieces.find(|(_, _, range)| is_missing(range))?;
-        let piece = InFlightPiece { path, sent, length: range.length };
-        Some((number, piece, SentRange { again: true, copy: true, ..*range }))
     }
 
     /// A path has become silent: what is in flight on it is sent again elsewhere.

@@ -5,18 +5,9 @@ use crate::endpoints::datagram::path::DatagramPath;
 use crate::result::PathResult;
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
-use narrows_multipath::CoupledPath;
+use narrows_multipath::{CoupledPath, Offered};
 use narrows_recovery::packet_sender::Permission;
 use narrows_recovery::scheduled_path::ScheduledPath;
-
-/// Packet numbers of a path whose data another path may repeat.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Offered {
-    /// The lowest one that was not repeated. It may be overdue later.
-    pub oldest: u64,
-    /// The lowest one that was never offered.
-    pub new: u64,
-}
 
 /// A path and its state.
 pub(super) struct SenderPath {

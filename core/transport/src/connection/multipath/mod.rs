@@ -7,6 +7,7 @@
 //!
 //! - `opening`: a client opens a further path. Both ends exchange connection IDs by PATH_ID, then validate the path.
 //! - `transmit`: the order in which packets of all paths leave.
+//! - `copies`: what is late on one path leaves again on another, while no other data wait.
 //! - `shared`: of paths over one bottleneck, one carries the data; `leader`: the client learns it from the server.
 //! - `silence`: a path without answers is left, probed, and used again.
 //! - `status`: a client keeps a path on standby, or closes it.
@@ -14,6 +15,7 @@
 //! `Connection::path` is the path that a method works on. Outside of `Connection::on_path` it is path 0 (`paths`).
 
 mod announcement;
+mod copies;
 mod leader;
 mod opening;
 mod opening_path;
@@ -30,7 +32,7 @@ use announcement::{AnnouncedLeader, AnnouncedStatus};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_multipath::{
-    COUPLINGS, PathState, PathStatus, SCHEDULERS, Scheduler, SharedBottleneck,
+    COUPLINGS, Offered, PathState, PathStatus, SCHEDULERS, Scheduler, SharedBottleneck,
 };
 use narrows_recovery::packet_sender::PacketSenderConfig;
 use narrows_wire::PathKeys;
@@ -71,6 +73,8 @@ pub(super) struct Multipath {
     scheduler: Box<dyn Scheduler>,
     /// Absent if the protocol's coupling does not detect shared bottlenecks.
     shared: Option<SharedBottleneck>,
+    /// For each pair of paths: what of the first was offered for a copy on the second.
+    offered: Vec<Offered>,
     /// The states of all paths that have begun, path 0 first.
     states: Vec<PathState>,
     /// Until when the scheduler waits.
@@ -111,6 +115,7 @@ impl Multipath {
             side,
             scheduler: (entry.build)(),
             shared: coupling.detects.then(SharedBottleneck::default),
+            offered: Vec::new(),
             states: vec![PathState::default()],
             waits_until: Time::NEVER,
             template: PathTemplate { sending, ..template },
@@ -128,6 +133,7 @@ impl Multipath {
         let leaders = self.leaders.len() * size_of::<AnnouncedLeader>();
         size_of::<Multipath>()
             + statuses
+            + self.offered.capacity() * size_of::<Offered>()
             + leaders
             + self.opening.iter().map(OpeningPath::memory).sum::<usize>()
             + self.shared.as_ref().map_or(0, SharedBottleneck::memory)

@@ -115,6 +115,7 @@ impl Connection {
         if let Some(multipath) = &mut self.multipath {
             multipath.waits_until = Time::NEVER;
         }
+        self.repeat_late_data(now);
         let index = self.choose(now)?;
         let path = self.path_at(index);
         let bytes = path.datagram();
