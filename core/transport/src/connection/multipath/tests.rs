@@ -387,6 +387,49 @@ fn stream_of_higher_priority_takes_the_earliest_path() {
     }
 }
 
+/// Messages that arrived in the last of 6 s, of a flow of this rate in Mbit/s, and their longest delay.
+struct MessageFlow {
+    mbit: f64,
+    longest: f64,
+}
+
+fn message_flow(mbit: f64, has_bulk: bool) -> MessageFlow {
+    let mut world = Bonded::new(&[link(20, 10), link(10, 40)], 1);
+    world.open_paths();
+    let bulk = world.server.open(true).unwrap();
+    let mut message = [0; 1000];
+    let mut sent = Vec::new();
+    let mut arrived = 0;
+    let mut longest: f64 = 0.0;
+    world.run(6.0, |world| {
+        let at = world.seconds();
+        let now = world.now;
+        while at * mbit * 1e6 / 8000.0 > sent.len() as f64 {
+            message[..8].copy_from_slice(&(sent.len() as u64).to_be_bytes());
+            let _ = world.server.send_message(now, &message, Duration::ZERO);
+            sent.push(at);
+        }
+        while has_bulk && world.server.write(bulk, &[0; 4096]).is_ok_and(|n| n > 0) {}
+        while let Some(message) = world.client.receive_message() {
+            let number = u64::from_be_bytes(message[..8].try_into().unwrap());
+            if at > 5.0 {
+                arrived += 1;
+                longest = longest.max(at - sent[number as usize]);
+            }
+        }
+        false
+    });
+    MessageFlow { mbit: arrived as f64 * 8e-3, longest }
+}
+
+#[test]
+fn messages_take_a_further_path_beyond_the_rate_of_the_best() {
+    let fitting = message_flow(10.0, true);
+    assert!(fitting.mbit > 9.0 && fitting.longest < 0.025, "{} s", fitting.longest);
+    let beyond = message_flow(26.0, false);
+    assert!(beyond.mbit > 25.0, "{} Mbit/s", beyond.mbit);
+}
+
 #[test]
 fn paths_over_one_queue_are_carried_by_one() {
     let mut world = Bonded::new(&[link(10, 20), link(10, 30)], 1);
@@ -643,4 +686,20 @@ fn server_and_single_path_have_no_status_to_set() {
     assert!(!world.client.set_path_status(now, 2, PathStatus::Standby), "beyond the number");
     let mut one = Bonded::new(&[link(8, 20)], 1);
     assert!(!one.client.set_path_status(now, 0, PathStatus::Standby));
+}
+
+/// The end of a file does not wait for losses on a slow path: without copies it takes 1.16 times as long as alone.
+#[test]
+fn late_data_leave_again_on_the_path_that_delivers_them_first() {
+    let took = |links: &[Link], seed| {
+        let mut world = Bonded::new(links, seed);
+        world.open_paths();
+        assert!(world.transfer(Side::Server, 4_000_000, 60.0).ended);
+        world.seconds()
+    };
+    let slow = Link { loss: 0.05, ..link(1, 100) };
+    let mean = |links: &[Link]| (1..=4).map(|seed| took(links, seed)).sum::<f64>() / 4.0;
+    let alone = mean(&[link(20, 10)]);
+    let both = mean(&[link(20, 10), slow]);
+    assert!(both < 1.05 * alone, "{both} s, {alone} s");
 }

@@ -147,10 +147,15 @@ impl Connection {
             return None;
         }
         let waiting = self.payload.streams.waiting();
-        let is_message = !self.payload.messages.is_empty();
-        let is_urgent = is_message || waiting.is_control || self.payload.ping;
-        let is_lost = waiting.lost > 0;
-        let backlog = if is_lost { waiting.lost } else { waiting.fresh };
+        let is_urgent = waiting.is_control || self.payload.ping;
+        // Messages leave before streams.
+        let messages = self.payload.messages.memory() as u64;
+        let is_lost = waiting.lost > 0 && messages == 0;
+        let backlog = match messages {
+            0 if is_lost => waiting.lost,
+            0 => waiting.fresh,
+            bytes => bytes,
+        };
         let full = self.path.datagram() as u64;
         let multipath = self.multipath.as_mut()?;
         let piece = Piece {
