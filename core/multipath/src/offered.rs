@@ -7,7 +7,7 @@ use crate::scheduler::InFlightPiece;
 pub struct NumberedPiece {
     /// Packet number on the piece's path.
     pub number: u64,
-    /// The piece.
+    /// Path, time of departure and length.
     pub piece: InFlightPiece,
 }
 

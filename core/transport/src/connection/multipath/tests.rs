@@ -423,7 +423,7 @@ fn message_flow(mbit: f64, has_bulk: bool) -> MessageFlow {
 }
 
 #[test]
-fn messages_take_a_further_path_beyond_the_rate_of_the_best() {
+fn messages_beyond_the_best_paths_rate_take_another() {
     let fitting = message_flow(10.0, true);
     assert!(fitting.mbit > 9.0 && fitting.longest < 0.025, "{} s", fitting.longest);
     let beyond = message_flow(26.0, false);
@@ -690,7 +690,7 @@ fn server_and_single_path_have_no_status_to_set() {
 
 /// The end of a file does not wait for losses on a slow path: without copies it takes 1.16 times as long as alone.
 #[test]
-fn late_data_leave_again_on_the_path_that_delivers_them_first() {
+fn late_data_leave_again_on_the_faster_path() {
     let took = |links: &[Link], seed| {
         let mut world = Bonded::new(links, seed);
         world.open_paths();
