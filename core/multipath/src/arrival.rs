@@ -16,6 +16,14 @@ pub(crate) fn delay(path: &PathState) -> Duration {
     least.mul_f64(0.5) + (path.srtt - least) + path.rttvar + repair
 }
 
+/// As [`delay`], of a packet that repeats lost data. The stream waits for the last of the packets that a path loses in a
+/// round trip, so a repair counts with the probability that any of them would be lost again.
+pub(crate) fn delay_of_lost(path: &PathState, length: u32) -> Duration {
+    let packets = path.rate().unwrap_or(0.0) * path.srtt.as_secs_f64() / f64::from(length.max(1));
+    let again = (path.loss() * (path.loss() * packets).max(1.0)).min(1.0);
+    delay(path) + path.srtt.mul_f64((again - path.loss()) * REPAIR_RTTS)
+}
+
 /// Transmission time of this many bytes; zero if the rate is unknown.
 pub(crate) fn transmission(path: &PathState, bytes: u64) -> Duration {
     path.rate().map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate))

@@ -63,6 +63,17 @@ fn earliest_counts_the_whole_queue_of_a_path() {
     assert_eq!(earliest.choose(Time::ZERO, &[unknown, long], &bulk(1200)), Choice::Send(0));
 }
 
+/// The stream waits for the last of all that a path loses in a round trip.
+#[test]
+fn earliest_repeats_lost_data_where_fewer_are_lost_again() {
+    let lossy = PathState { loss: 0.02, ..path(400, 80.0) };
+    let paths = [lossy, path(450, 5.0)];
+    let mut earliest = scheduler("earliest");
+    assert_eq!(earliest.choose(Time::ZERO, &paths, &bulk(1200)), Choice::Send(0));
+    let lost = Piece { is_lost: true, ..bulk(1200) };
+    assert_eq!(earliest.choose(Time::ZERO, &paths, &lost), Choice::Send(1));
+}
+
 #[test]
 fn earliest_repeats_overdue_piece_on_faster_path() {
     let now = Time::ZERO + ms(1000);

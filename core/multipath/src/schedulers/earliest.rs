@@ -8,7 +8,7 @@
 //! If no data wait, pieces in flight that a path would deliver before the path that carries them are sent again, within
 //! a share of extra bytes.
 
-use crate::arrival::{delay, departure, transmission};
+use crate::arrival::{delay, delay_of_lost, departure, transmission};
 use crate::entry::SchedulerEntry;
 use crate::path::{PathState, first_sendable, ready, usable};
 use crate::scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};
@@ -40,6 +40,10 @@ struct Earliest {
 
 impl Scheduler for Earliest {
     fn choose(&mut self, now: Time, paths: &[PathState], piece: &Piece) -> Choice {
+        let delay = |path: &PathState| match piece.is_lost {
+            true => delay_of_lost(path, piece.length),
+            false => delay(path),
+        };
         let arrival =
             |path: &PathState| now + transmission(path, u64::from(piece.length)) + delay(path);
         let Some((path, best)) = ready(now, paths).min_by_key(|(_, p)| arrival(p)) else {
