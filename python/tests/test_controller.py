@@ -174,7 +174,8 @@ def test_outcomes_and_hints_are_passed_over_rrtp():
         assert 0 < seen.lost < seen.arrived / 100
         assert 0.04 < seen.age < 0.5
         assert (seen.dispersions, seen.hints, seen.pacing_rate) == (1, 1, 2e6 * 1.05)
-    assert [s.hinted_loss for s in over_rrtp] == [0.02, None]
+    # The runs begin in any order.
+    assert {s.hinted_loss for s in over_rrtp} == {0.02, None}
     assert [(s.lost, s.dispersions) for s in over_tcp] == [(0, 0)]
 
 
