@@ -34,6 +34,6 @@ expect 0 step 20Mbit/s,5ms "$test" 20Mbit/s,5ms,loss=1% "$server"
 expect 7 step 20Mbit/s,5ms 'exit 7' "" "$server"
 # A pipe that fails, and text that a shell could take for commands.
 expect 1 step 20Mbit/s,5ms 'false | true' "" "$server"
-expect 2 step '20Mbit/s,5ms; touch /tmp/injected; #' true "" "$server"
-[ ! -e /tmp/injected ]
+expect 2 step "20Mbit/s,5ms; touch $log.injected; #" true "" "$server"
+[ ! -e "$log.injected" ]
 echo "action: runs commands behind links"

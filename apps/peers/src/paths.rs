@@ -68,7 +68,7 @@ impl LocalPaths {
         Ok(LocalPaths { choices: choices.clone(), order, absent, servers, left_out })
     }
 
-    /// Connects over the first path that answers: an attempt whose handshake takes the next path begins
+    /// Connects over the first path that answers: an attempt with a handshake over the next path begins
     /// [`dial::DELAY`] after the one before it, or as soon as that is unreachable. Any other error ends all attempts.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ pub struct NumberedPiece {
     pub piece: InFlightPiece,
 }
 
-/// Packet numbers of a path whose data another path may repeat.
+/// Packet numbers of a path, the data of which may leave again on another path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offered {
     /// The lowest one that was not repeated. It may be overdue later.

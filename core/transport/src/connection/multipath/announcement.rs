@@ -1,4 +1,4 @@
-//! A frame of the client that is repeated until the server answers it, within a number of tries.
+//! A frame that is repeated, within a number of tries: a client's until the server answers it, a server's without answers.
 
 use narrows_base::{Duration, Time};
 use narrows_multipath::PathStatus;
