@@ -4,7 +4,7 @@ use crate::packed::{Packed, pack, unpack};
 use crate::table::Table;
 use narrows_lab::Outcome as Found;
 use narrows_report::variables::{of_measures, of_series};
-use narrows_report::{html, json, output, parquet, picture, seeds, summary};
+use narrows_report::{html, json, output, picture, seeds, series, summary};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -53,7 +53,7 @@ impl Outcome {
     }
 
     fn series(&self) -> PyResult<Table> {
-        Table::new(parquet::series(&self.found), of_series(&self.found))
+        Table::new(series::table(&self.found), of_series(&self.found))
     }
 
     /// The command's table.

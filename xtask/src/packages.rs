@@ -14,8 +14,8 @@ const BOUNDS: [(&str, &str, usize); 6] = [
     ("narrows-testnet", "", 13),
     // The reader of TOML: serde and toml with their dependencies.
     ("narrows-scenario", "", 26),
-    // The command that simulates, which a new user builds first: clap, the page, Parquet and figures.
-    ("narrows-cli", "", 85),
+    // The command that simulates, which a new user builds first: clap, the page and figures.
+    ("narrows-cli", "", 65),
     // One of them is the emulator itself, which has no further dependencies. Six are the kernel's controllers and the
     // loader of eBPF objects: aya-obj, object and their dependencies. One is the estimates of `narrows probe`. Three are the tunnel and its dependencies, eight the live page and
     // its HTTP server: hyper with its dependencies, and tokio's sockets. Two more are those of hyper's client half, by

@@ -125,7 +125,7 @@ pub struct SweepArgs {
     pub slurm: Option<usize>,
     #[command(flatten)]
     pub jobs: Jobs,
-    /// Folder for report.html, sweep and points as .csv and .parquet, sweep.json, sweep.journal
+    /// Folder for report.html, sweep and points as .csv (in a full build .parquet, too), sweep.json, sweep.journal
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,
     /// Print one JSON object instead of the table

@@ -1,7 +1,7 @@
 //! Tables of named columns, written as CSV and as Parquet.
 
-#[cfg(feature = "files")]
-mod packed;
+#[cfg(feature = "parquet")]
+mod parquet;
 
 use std::fmt::Write as _;
 

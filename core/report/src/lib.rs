@@ -1,7 +1,7 @@
 //! Presents the results of comparisons, sweeps and real transfers: tables for a terminal, HTML pages, SVG figures,
 //! Parquet, CSV and JSON.
 
-#[cfg(feature = "files")]
+#[cfg(feature = "parquet")]
 mod arrow_schema;
 pub mod columns;
 #[cfg(feature = "files")]
@@ -13,11 +13,10 @@ pub mod network_scorecard;
 pub mod output;
 pub mod palette;
 #[cfg(feature = "files")]
-pub mod parquet;
-#[cfg(feature = "files")]
 pub mod picture;
 pub mod scorecard;
 pub mod seeds;
+pub mod series;
 pub mod summary;
 pub mod sweep;
 mod thin;

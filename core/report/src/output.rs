@@ -1,6 +1,8 @@
 //! The output files of a run; each is written completely or not at all.
 
-use crate::{html, json, parquet, picture, seeds, summary};
+use crate::columns::Columns;
+use crate::variables::{Explained, of_measures, of_series};
+use crate::{html, json, picture, seeds, series, summary};
 use narrows_lab::outcome::Outcome;
 use narrows_scenario::output_file;
 use narrows_scenario::text_file::plain;
@@ -89,6 +91,37 @@ impl<'a> RunFiles<'a> {
         Ok(())
     }
 
+    /// Writes a table as `NAME.csv`.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn csv(&mut self, name: &str, table: &Columns) -> Result<(), String> {
+        self.add(&format!("{name}.csv"), |file| file.write_all(table.csv().as_bytes()))
+    }
+
+    /// Writes a table as `NAME.parquet`, with metadata of the file and meanings of its columns. Nothing is written
+    /// without the feature `parquet`.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn parquet(
+        &mut self,
+        name: &str,
+        table: &Columns,
+        about: &[(&str, String)],
+        explain: impl Fn(&str) -> Explained,
+    ) -> Result<(), String> {
+        #[cfg(feature = "parquet")]
+        return self.add(&format!("{name}.parquet"), |file| {
+            table.parquet(file, about, explain).map_err(|e| io::Error::other(e.to_string()))
+        });
+        #[cfg(not(feature = "parquet"))]
+        {
+            let _ = (name, table, about, explain);
+            Ok(())
+        }
+    }
+
     /// The paths of the files.
     pub fn paths(self) -> Vec<PathBuf> {
         self.written
@@ -119,16 +152,16 @@ fn report<'a>(outcome: &Outcome, folder: &'a Path) -> Result<RunFiles<'a>, Strin
     text.push('\n');
     files.add("summary.json", |f| f.write_all(text.as_bytes()))?;
     files.add("summary.csv", |f| f.write_all(summary::csv(outcome).as_bytes()))?;
+    let about = series::about(outcome);
     if let Some(table) = seeds::table(outcome) {
-        files.add("seeds.csv", |f| f.write_all(table.csv().as_bytes()))?;
-        let about = parquet::about(outcome);
-        files.add("seeds.parquet", |f| {
-            table.parquet(f, &about).map_err(|e| io::Error::other(e.to_string()))
-        })?;
+        files.csv("seeds", &table)?;
+        files.parquet("seeds", &table, &about, of_measures)?;
     }
-    files.add("series.parquet", |f| {
-        parquet::write(outcome, f).map_err(|e| io::Error::other(e.to_string()))
-    })?;
+    let table = series::table(outcome);
+    match cfg!(feature = "parquet") {
+        true => files.parquet("series", &table, &about, of_series(outcome))?,
+        false => files.csv("series", &table)?,
+    }
     files.add("report.html", |f| f.write_all(html::html(outcome).as_bytes()))?;
     Ok(files)
 }

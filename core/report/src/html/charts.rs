@@ -23,7 +23,7 @@ use narrows_sim::SeriesTable;
 use panel::{ChartPanel, DIGITS, LineLook, Style, TIME_DIGITS, Times, finite};
 use std::fmt::Write;
 
-/// Most flows and most links drawn per protocol; `series.parquet` has them all.
+/// Most flows and most links drawn per protocol; the file of the series has them all.
 const MAX_FLOWS: usize = 6;
 const MAX_OTHERS: usize = 4;
 const MAX_LINKS: usize = 4;

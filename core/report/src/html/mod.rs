@@ -17,6 +17,7 @@ pub(crate) mod sample;
 mod tests;
 
 use crate::VERSION;
+use crate::series::SERIES_FILE;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome, Recommendation};
 use std::fmt::Write;
 use text::escape;
@@ -279,7 +280,7 @@ fn repeat(page: &mut String, outcome: &Outcome) {
              <dt>Over</dt><dd><code>{}</code></dd>\
              <dt>Measured</dt><dd>{:.3} s</dd></dl>\
              <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, \
-             all series in series.parquet, the packets in packets*.pcapng{events}. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
+             all series in {SERIES_FILE}, the packets in packets*.pcapng{events}. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
             escape(&outcome.command_line),
             escape(&outcome.link),
             outcome.duration_s
@@ -300,7 +301,7 @@ fn repeat(page: &mut String, outcome: &Outcome) {
          <dt>Link</dt><dd><code>{}</code></dd>\
          <dt>Measured</dt><dd>{} s to {} s of simulated time</dd></dl>\
          <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, those of \
-         each seed in seeds.csv and seeds.parquet, all series in series.parquet. Charts: plotly.js, © Plotly, Inc., MIT licence.</p>\
+         each seed in seeds.csv, all series in {SERIES_FILE}. Charts: plotly.js, © Plotly, Inc., MIT licence.</p>\
          </section>",
         escape(&outcome.command_line),
         outcome.seed,

@@ -372,7 +372,7 @@ function showReport(end) {
       text += `   <span style="color:${ink}">${sign}</span> ${short(name, 24)}`;
     }
     if (hidden) text += `   + ${hidden}`;
-    return text + (left_out && room > 24 ? `   (${left_out} more in series.parquet)` : "");
+    return text + (left_out && room > 24 ? `   (${left_out} more in the file of the series)` : "");
   }
 
   // Zooming one protocol zooms the others, if the reader wants that.

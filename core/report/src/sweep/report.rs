@@ -63,8 +63,8 @@ pub fn html(o: &SweepOutcome<'_>) -> String {
         "<section><h2>Repeat it</h2><pre><code>{}</code></pre><dl>\
          <dt>Version</dt><dd>narrows {VERSION}</dd><dt>First seed</dt><dd>{}</dd>\
          <dt>Measured</dt><dd>{} s to {} s of simulated time</dd></dl>\
-         <p class=\"quiet\">Every run is in sweep.csv and sweep.parquet, means with 95% intervals \
-         in points.csv, points.parquet and sweep.json. Charts: plotly.js, © Plotly, Inc., MIT \
+         <p class=\"quiet\">Every run is in sweep.csv, means with 95% intervals in points.csv \
+         and sweep.json. Charts: plotly.js, © Plotly, Inc., MIT \
          licence.</p></section>",
         escape(&o.command_line),
         o.sweep.seed,

@@ -2,9 +2,10 @@
 
 use super::{json, long, points, report};
 use crate::output::RunFiles;
+use crate::variables::of_measures;
 use narrows_lab::sweep::SweepOutcome;
 use narrows_scenario::scenario_file;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Writes all files into `folder` and returns their paths.
@@ -20,10 +21,8 @@ pub fn all(o: &SweepOutcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> 
     ];
     let mut files = RunFiles::new(folder)?;
     for (name, columns) in [("sweep", long(o)), ("points", points(o))] {
-        files.add(&format!("{name}.csv"), |f| f.write_all(columns.csv().as_bytes()))?;
-        files.add(&format!("{name}.parquet"), |f| {
-            columns.parquet(f, &about).map_err(|e| io::Error::other(e.to_string()))
-        })?;
+        files.csv(name, &columns)?;
+        files.parquet(name, &columns, &about, of_measures)?;
     }
     let mut text = serde_json::to_string_pretty(&json::outcome(o)).unwrap_or_default();
     text.push('\n');
