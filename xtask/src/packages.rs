@@ -10,8 +10,8 @@ const BOUNDS: [(&str, &str, usize); 6] = [
     // Pure state machines: no ciphers, no sockets, no C. One is the schedulers of several paths.
     ("narrows-sim", "", 11),
     ("narrows", "", 12),
-    // Links and their text with the reader of TOML: no simulator, no runtime.
-    ("narrows-testnet", "", 13),
+    // Links and their text, libm: no simulator, no runtime, no reader of TOML.
+    ("narrows-testnet", "", 5),
     // The reader of TOML: serde and toml with their dependencies.
     ("narrows-scenario", "", 26),
     // The command that simulates, which a new user builds first: clap, the page and figures.

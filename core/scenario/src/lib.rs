@@ -6,7 +6,7 @@
 //!   TOML file ─scenario_file───╯  (model)       (checked)      (one per variant and seed)
 //! ```
 //!
-//! Without the feature `simulator`, which is on by default, there are only links.
+//! Without the feature `simulator`, which is on by default, there are only links as text, and no links of the user.
 
 pub mod access_link;
 pub mod capture_file;
@@ -19,6 +19,7 @@ pub mod link;
 pub mod link_direction;
 mod link_text;
 pub mod links;
+#[cfg(feature = "simulator")]
 pub mod output_file;
 mod pcapng;
 #[cfg(feature = "simulator")]
@@ -33,6 +34,7 @@ pub mod text_file;
 #[cfg(feature = "simulator")]
 pub mod timeline;
 pub mod trace_convert;
+#[cfg(feature = "simulator")]
 pub mod user_links;
 pub mod values;
 

@@ -3,7 +3,9 @@
 use crate::keys::{self, REVERSE};
 use crate::link::BottleneckLink;
 use crate::link_direction::{LinkDirection, QueueSize};
-use crate::{links, user_links, values};
+#[cfg(feature = "simulator")]
+use crate::user_links;
+use crate::{links, values};
 use narrows_base::{Duration, SpecError, spec, units};
 use std::fmt;
 use std::path::Path;
@@ -103,10 +105,14 @@ fn named(name: &str) -> Result<String, SpecError> {
     if let Ok(own) = links::find(name) {
         return Ok(own.spec.into());
     }
-    match user_links::find(name)? {
-        Some(spec) => Ok(spec),
-        None => links::find_among(name, &user_links::names()).map(|l| l.spec.into()),
-    }
+    #[cfg(feature = "simulator")]
+    let names = match user_links::find(name)? {
+        Some(spec) => return Ok(spec),
+        None => user_links::names(),
+    };
+    #[cfg(not(feature = "simulator"))]
+    let names = Vec::new();
+    links::find_among(name, &names).map(|l| l.spec.into())
 }
 
 fn unknown_key(key: &str) -> SpecError {

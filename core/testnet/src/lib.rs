@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod datagram;
+#[cfg(feature = "toml")]
+mod description;
 mod files;
 mod ids;
 mod nat;
@@ -19,13 +21,15 @@ pub mod simulated;
 mod store;
 
 pub use datagram::{Datagram, Ecn};
+#[cfg(feature = "toml")]
+pub use description::Description;
 pub use files::{FileCounts, NetworkFile};
 pub use ids::{LinkId, NodeId};
 pub use nat::NatKind;
 pub use network::{Network, NetworkCounts};
 pub use node::{Ended, Node, run};
 pub use observe::{Fate, NetworkEvent, Place};
-pub use script::{Description, Expectation, Failure, Script, When};
+pub use script::{Expectation, Failure, Script, When};
 pub use store::LinkCounts;
 
 pub use narrows_base::SpecError;

@@ -14,7 +14,7 @@ use narrows_base::random::mix;
 use narrows_base::{Duration, RandomKey, SpecError, Time, spec};
 use narrows_link::{Link, LinkChange};
 use narrows_scenario::link_direction::TraceStart;
-use narrows_scenario::{BottleneckLink, change_keys, values};
+use narrows_scenario::{BottleneckLink, change_keys};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -665,11 +665,6 @@ impl Network {
     pub(crate) fn instant(&self, at: Time) -> Instant {
         let since = std::time::Duration::from_nanos(at.as_nanos());
         self.start.checked_add(since).unwrap_or(self.start)
-    }
-
-    /// Reads a time as in texts of links: `80ms`.
-    pub(crate) fn read_time(text: &str) -> Result<std::time::Duration, SpecError> {
-        values::delay(text).map(|d| std::time::Duration::from_nanos(d.as_nanos()))
     }
 }
 
