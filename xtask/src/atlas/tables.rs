@@ -5,6 +5,7 @@ use super::pairs::{PairFigures, matrix};
 use super::{Atlas, Measured};
 use narrows_lab::networks::{ATLAS_PARTS, scores};
 use narrows_report::columns::{Columns, Values};
+use narrows_report::variables::of_measures;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,9 +32,9 @@ pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
         let csv = format!("{name}.csv");
         std::fs::write(out.join(&csv), table.csv()).map_err(|e| format!("{csv}: {e}"))?;
         let packed = format!("{name}.parquet");
-        let sink =
+        let mut sink =
             std::fs::File::create(out.join(&packed)).map_err(|e| format!("{packed}: {e}"))?;
-        table.parquet(sink, &about).map_err(|e| format!("{packed}: {e}"))?;
+        table.parquet(&mut sink, &about, of_measures).map_err(|e| format!("{packed}: {e}"))?;
         let fields: Vec<_> = (table.0.iter())
             .map(|(column, values)| {
                 let kind = match values {
