@@ -92,6 +92,11 @@ pub trait MessageConnection {
     /// # Errors
     /// The connection is over.
     fn messages_waiting(&self) -> Result<usize, NetError>;
+    /// As of [`Connection::hold_back`].
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn hold_back(&self, bytes: u64) -> Result<(), NetError>;
     /// As of [`Connection::send_message`].
     ///
     /// # Errors
@@ -116,6 +121,9 @@ impl MessageConnection for Connection {
     }
     fn messages_waiting(&self) -> Result<usize, NetError> {
         self.messages_waiting()
+    }
+    fn hold_back(&self, bytes: u64) -> Result<(), NetError> {
+        self.hold_back(bytes)
     }
     fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), NetError> {
         self.send_message(message, expiry)
@@ -268,7 +276,7 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
         let demand = DemandInputs {
             bytes: self.sender.sent().bytes,
             sent: self.sent,
-            permitted: permitted(&stats),
+            permitted: stats.permitted,
             packets: PacketCounts {
                 sent: stats.counters.sent,
                 lost: stats.counters.lost,
@@ -341,7 +349,7 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
     /// Hands packets to the connection until its queue lasts for [`IN_CONNECTION`].
     fn hand_over(&mut self, now: Time, stats: &Stats) -> Result<(), NetError> {
         let path = self.path(stats);
-        let rate = permitted(stats).map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
+        let rate = stats.permitted.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
         let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
         let max = (rate * IN_CONNECTION / packet).clamp(2.0, 64.0) as usize;
         while self.sender.is_waiting() && self.through.connection.messages_waiting()? < max {
@@ -354,6 +362,9 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
                 Err(NetError::MessagesFull) => break,
                 Err(e) => return Err(e),
             }
+        }
+        if stats.delay_difference > Duration::ZERO {
+            self.through.connection.hold_back(self.sender.bytes_waiting() as u64)?;
         }
         Ok(())
     }
@@ -390,7 +401,7 @@ impl<'a, C: MessageConnection> MediaFlow<'a, C> {
         }
         let path = self.path(stats);
         let known = EncoderInputs {
-            permitted: permitted(stats),
+            permitted: stats.permitted,
             sent: Rate::from_bps_f64(self.sent),
             repeats: self.repeats,
             waited: self.sender.oldest_wait(now),
@@ -497,17 +508,6 @@ impl RecentDrops {
             mbit(sent),
             mbit(target.as_bps() as f64)
         )
-    }
-}
-
-/// The controller's rate on the link: the lower of its pacing rate and its window per round trip.
-fn permitted(stats: &Stats) -> Option<Rate> {
-    let rtt = stats.srtt.as_secs_f64();
-    let by_window = stats.window * (f64::from(stats.datagram) + HEADERS) * 8.0 / rtt;
-    let by_window = Some(by_window).filter(|rate| rate.is_finite()).map(Rate::from_bps_f64);
-    match (stats.rate, by_window) {
-        (Some(paced), Some(window)) => Some(paced.min(window)),
-        (paced, window) => paced.or(window),
     }
 }
 

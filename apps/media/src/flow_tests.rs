@@ -98,6 +98,10 @@ impl MessageConnection for SenderEnd {
     fn messages_waiting(&self) -> Result<usize, NetError> {
         Ok(self.with(|c| c.messages_waiting()))
     }
+    fn hold_back(&self, bytes: u64) -> Result<(), NetError> {
+        self.with(|c| c.hold_back(bytes));
+        Ok(())
+    }
     fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), NetError> {
         self.with(|c| c.send_message(self.now.get(), message, expiry)).map_err(NetError::from)
     }

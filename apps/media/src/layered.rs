@@ -45,6 +45,10 @@ impl Layered {
     pub fn is_waiting(&self) -> bool {
         self.layers.iter().any(MediaLayerSender::is_waiting)
     }
+    /// Bytes of the datagrams that wait to leave for the first time.
+    pub fn bytes_waiting(&self) -> usize {
+        self.layers.iter().map(MediaLayerSender::bytes_waiting).sum()
+    }
     /// Time at which the first open block of parts must be closed; `Time::NEVER` if no block is open.
     pub fn block_ends(&self) -> Time {
         self.layers.iter().map(MediaLayerSender::block_ends).min().unwrap_or(Time::NEVER)

@@ -158,6 +158,11 @@ impl MediaLayerSender {
             || !self.again.is_empty()
             || !self.repairs.is_empty()
     }
+    /// Bytes of the datagrams that wait to leave for the first time.
+    pub fn bytes_waiting(&self) -> usize {
+        let unsent = self.kept.iter().rev().take_while(|kept| kept.number >= self.unsent);
+        unsent.map(|kept| kept.payload.len()).sum()
+    }
     /// Time at which the open block of parts must be closed; `Time::NEVER` if no block is open.
     pub fn block_ends(&self) -> Time {
         self.protector.closes()

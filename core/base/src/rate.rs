@@ -25,6 +25,10 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
+    /// The sum of two rates; the highest representable one if it would overflow.
+    pub const fn saturating_add(self, other: Rate) -> Rate {
+        Rate(self.0.saturating_add(other.0))
+    }
     /// Time to send `bytes`: whole nanoseconds, and a remainder in units of 1/rate ns. A caller that carries the
     /// remainder over accumulates no rounding error. At rate zero the time is [`Duration::MAX`].
     ///

@@ -1,6 +1,6 @@
 //! Estimates of when a path would deliver data.
 
-use crate::path::PathState;
+use crate::path::{PathState, usable};
 use narrows_base::{Duration, Time};
 
 /// A lost packet is found after about one RTT (RFC 9002 section 6.1) and sent again, which takes half an RTT.
@@ -14,6 +14,15 @@ pub(crate) fn delay(path: &PathState) -> Duration {
     let least = if is_known { path.min_rtt } else { path.srtt };
     let repair = path.srtt.mul_f64(path.loss() * REPAIR_RTTS);
     least.mul_f64(0.5) + (path.srtt - least) + path.rttvar + repair
+}
+
+/// By how much the slowest usable path takes longer to deliver a packet than the fastest one. Paths without a
+/// measurement do not count.
+pub fn delay_difference(paths: &[PathState]) -> Duration {
+    let measured = usable(paths).filter(|(_, path)| path.srtt > Duration::ZERO);
+    let delays = measured.map(|(_, path)| delay(path));
+    let slowest = delays.clone().max().unwrap_or(Duration::ZERO);
+    slowest - delays.min().unwrap_or(Duration::ZERO)
 }
 
 /// As [`delay`], of a packet that repeats lost data. The stream waits for the last of the packets that a path loses in a

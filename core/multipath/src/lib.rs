@@ -26,6 +26,7 @@ mod scheduler;
 mod schedulers;
 mod shared;
 
+pub use arrival::delay_difference;
 pub use coupling::{CoupledPath, CouplingEntry};
 pub use entry::SchedulerEntry;
 pub use list::{COUPLING_NAMES, COUPLINGS, SCHEDULER_NAMES, SCHEDULERS};

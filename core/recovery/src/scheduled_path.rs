@@ -2,11 +2,23 @@
 
 use crate::packet_sender::PacketSender;
 use narrows_base::{Duration, Time};
-use narrows_congestion::RateSample;
+use narrows_congestion::{RateSample, SendLimits};
 use narrows_multipath::{Liveness, PathState, PathStatus};
 
 /// Gain of the smoothed delivery rate, as that of the RTT (RFC 6298).
 const RATE_GAIN: f64 = 0.125;
+
+/// The rate in bytes per second that a controller permits, with packets of this many bytes on the wire: the lower of its
+/// pacing rate and a window per round trip. `None` if it sets neither, or before the first round trip.
+pub fn permitted_rate(limits: &SendLimits, srtt: Duration, bytes: u32) -> Option<f64> {
+    let by_window = limits.cwnd * f64::from(bytes) / srtt.as_secs_f64();
+    let by_window = Some(by_window).filter(|rate| rate.is_finite());
+    let paced = limits.pacing_rate.map(|rate| rate.as_bps() as f64 / 8.0);
+    match (paced, by_window) {
+        (Some(paced), Some(window)) => Some(paced.min(window)),
+        (paced, window) => paced.or(window),
+    }
+}
 
 /// State of a path for the scheduler.
 #[derive(Debug)]
@@ -22,6 +34,8 @@ pub struct ScheduledPath {
     /// Whether the packet sender permitted a packet that has not been sent.
     pub is_permitted: bool,
     rate: f64,
+    /// Whether the last delivery rate was limited by the data, so that the path may deliver more.
+    is_app_limited: bool,
 }
 
 impl Default for ScheduledPath {
@@ -33,6 +47,7 @@ impl Default for ScheduledPath {
             is_stale: true,
             is_permitted: false,
             rate: 0.0,
+            is_app_limited: false,
         }
     }
 }
@@ -41,6 +56,7 @@ impl ScheduledPath {
     /// A report brought this delivery rate of packets with `bytes` bytes on the wire.
     pub fn on_rate(&mut self, sample: &RateSample, bytes: u32) {
         let measured = sample.per_second() * f64::from(bytes);
+        self.is_app_limited = sample.app_limited;
         if self.rate == 0.0 || sample.app_limited {
             self.rate = self.rate.max(measured);
         } else {
@@ -58,7 +74,9 @@ impl ScheduledPath {
         self.is_permitted = false;
         self.state.status = PathStatus::Unusable;
     }
-    /// Computes the state. The packet sender permits the next packet, of `bytes` bytes on the wire, at `sendable`.
+    /// Computes the state. The packet sender permits the next packet, of `bytes` bytes on the wire, at `sendable`. If the
+    /// data limited the delivery rate, the path's rate is at least the controller's: a path that carried few packets
+    /// would else count as slow, and carry few for ever.
     pub fn refresh<P: Default>(
         &mut self,
         now: Time,
@@ -69,6 +87,9 @@ impl ScheduledPath {
         self.is_stale = false;
         self.is_permitted = sendable <= now;
         let rtt = sender.rtt();
+        let limits = sender.send_limits();
+        let permitted = Some(&limits).filter(|_| self.is_app_limited);
+        let permitted = permitted.and_then(|limits| permitted_rate(limits, rtt.srtt(), bytes));
         let bytes = f64::from(bytes);
         let losses = sender.losses_at_short_queue();
         // A float's cast saturates.
@@ -78,8 +99,8 @@ impl ScheduledPath {
             srtt: rtt.srtt(),
             min_rtt: if rtt.min() == Duration::MAX { Duration::ZERO } else { rtt.min() },
             rttvar: rtt.rttvar(),
-            rate: self.rate,
-            cwnd: (sender.send_limits().cwnd * bytes) as u64,
+            rate: self.rate.max(permitted.unwrap_or(0.0)),
+            cwnd: (limits.cwnd * bytes) as u64,
             bytes_in_flight: (sender.packets_in_flight() as f64 * bytes) as u64,
             loss: losses.0 as f64 / losses.1.max(1) as f64,
             weight: 1.0,

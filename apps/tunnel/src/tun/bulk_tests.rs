@@ -71,6 +71,9 @@ impl Carrier for Near<'_> {
     fn room(&self) -> usize {
         self.1.borrow().max_message_len().saturating_sub(HEAD)
     }
+    fn hold_back(&self, bytes: u64) {
+        self.1.borrow_mut().hold_back(bytes);
+    }
     fn send(&self, bytes: &[u8], expiry: Duration) {
         let message = [&[0; HEAD], bytes].concat();
         let _ = self.1.borrow_mut().send_message(self.0, &message, expiry);

@@ -48,6 +48,9 @@ impl<T> Carrier for CarriedFlow<T> {
     fn room(&self) -> usize {
         self.connection.max_message_len().unwrap_or(0).saturating_sub(HEAD)
     }
+    fn hold_back(&self, bytes: u64) {
+        let _ = self.connection.hold_back(bytes);
+    }
     fn send(&self, bytes: &[u8], expiry: Duration) {
         if let Some(client) = &self.client {
             client.cap.delay(Instant::now(), bytes.len());

@@ -27,6 +27,8 @@ pub(super) trait Carrier {
     fn room(&self) -> usize;
     /// Sends a packet that expires after this time; in parts if it is longer than a message.
     fn send(&self, bytes: &[u8], expiry: Duration);
+    /// Says how many bytes wait before the connection.
+    fn hold_back(&self, bytes: u64);
 }
 
 /// The packets that wait for a connection.
@@ -35,13 +37,16 @@ pub(super) struct HandOver {
     expiry: Duration,
     /// Maximum number of messages that the connection should hold.
     max: usize,
+    /// Wait that CoDel permits beyond its target: a slower path is worth its delay only while the packets for the faster
+    /// ones have to wait as long.
+    accepted: Duration,
 }
 
 impl HandOver {
     /// `None` only if the queue's configuration were invalid, which does not occur.
     pub fn new(srtt: Duration) -> Option<HandOver> {
         let queue = PacketQueue::new(srtt)?;
-        Some(HandOver { queue, expiry: MAX_EXPIRY, max: LEAST as usize })
+        Some(HandOver { queue, expiry: MAX_EXPIRY, max: LEAST as usize, accepted: Duration::ZERO })
     }
 
     /// Whether no packet waits.
@@ -69,19 +74,21 @@ impl HandOver {
     pub fn hand_over(&mut self, carrier: &impl Carrier) {
         // If the connection is over, the waiting packets are dropped with it.
         while carrier.waiting().is_some_and(|waiting| waiting < self.max) {
-            let Some(bytes) = self.queue.pop(carrier.now(), self.expiry) else { break };
+            let next = self.queue.pop(carrier.now(), self.expiry, self.accepted);
+            let Some(bytes) = next else { break };
             carrier.send(&bytes, self.expiry);
+        }
+        if self.accepted > Duration::ZERO {
+            carrier.hold_back(self.queue.bytes() as u64);
         }
     }
 
-    /// Follows the controller's rate and the path's RTT.
+    /// Follows the controllers' rate, the RTT and the difference of the paths.
     pub fn follow(&mut self, stats: &Stats) {
         let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
-        let by_window = stats.window * packet / stats.srtt.as_secs_f64();
-        let rate = stats.rate.map_or(by_window, |rate| by_window.min(rate.as_bps() as f64));
-        let max = rate * IN_CONNECTION / packet;
-        // Before the first round trip this is not a number.
-        self.max = if max.is_nan() { LEAST } else { max.clamp(LEAST, MOST) } as usize;
+        let rate = stats.permitted.map_or(0.0, |rate| rate.as_bps() as f64);
+        self.max = (rate * IN_CONNECTION / packet).clamp(LEAST, MOST) as usize;
+        self.accepted = stats.delay_difference;
         self.expiry = stats.srtt.clamp(MIN_EXPIRY, MAX_EXPIRY);
     }
 }

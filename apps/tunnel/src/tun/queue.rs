@@ -26,17 +26,33 @@ type FlowHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 /// FQ-CoDel with the bytes of the waiting packets.
 pub(super) struct PacketQueue {
     discipline: Box<dyn Discipline>,
-    packets: HashMap<u32, Vec<u8>>,
+    packets: WaitingPackets,
     next: u32,
     hasher: FlowHasher,
 }
 
-/// Removes the bytes of dropped packets.
-struct Dropping<'a>(&'a mut HashMap<u32, Vec<u8>>);
+/// The waiting packets by number. As an observer of the queue, it removes the dropped ones.
+#[derive(Default)]
+struct WaitingPackets {
+    packets: HashMap<u32, Vec<u8>>,
+    bytes: usize,
+}
 
-impl QueueObserver for Dropping<'_> {
+impl WaitingPackets {
+    fn insert(&mut self, number: u32, packet: &[u8]) {
+        self.bytes += packet.len();
+        self.packets.insert(number, packet.to_vec());
+    }
+    fn remove(&mut self, number: u32) -> Option<Vec<u8>> {
+        let packet = self.packets.remove(&number)?;
+        self.bytes -= packet.len();
+        Some(packet)
+    }
+}
+
+impl QueueObserver for WaitingPackets {
     fn dropped(&mut self, packet: &QueuedPacket) {
-        self.0.remove(&packet.number());
+        self.remove(packet.number());
     }
     fn marked(&mut self, _: &QueuedPacket) {}
 }
@@ -56,7 +72,7 @@ impl PacketQueue {
         let discipline = queue::build(&link, RandomKey::from_seed(0)).ok()?;
         Some(PacketQueue {
             discipline,
-            packets: HashMap::new(),
+            packets: WaitingPackets::default(),
             next: 0,
             hasher: FlowHasher::default(),
         })
@@ -66,25 +82,31 @@ impl PacketQueue {
         self.discipline.waiting() == 0
     }
 
+    /// Bytes of all waiting packets.
+    pub fn bytes(&self) -> usize {
+        self.packets.bytes
+    }
+
     /// Queues a packet; another may be dropped to make room.
     pub fn push(&mut self, now: Time, packet: &IpPacket, bytes: &[u8]) {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.packets.insert(number, bytes.to_vec());
+        self.packets.insert(number, bytes);
         let flow = self.hasher.hash_one((packet.source, packet.destination, packet.inside));
         let mut queued = QueuedPacket::new(number, bytes.len() as u32, flow);
         queued.ect = packet.ecn != 0;
         queued.l4s = packet.ecn & 1 != 0;
         queued.marked = packet.ecn == 3;
-        self.discipline.enqueue(now, queued, false, &mut Dropping(&mut self.packets));
+        self.discipline.enqueue(now, queued, false, &mut self.packets);
     }
 
-    /// The next packet that has waited for at most this time.
-    pub fn pop(&mut self, now: Time, longest: Duration) -> Option<Vec<u8>> {
+    /// The next packet that has waited for at most this time. CoDel takes `accepted` off the wait of each packet.
+    pub fn pop(&mut self, now: Time, longest: Duration, accepted: Duration) -> Option<Vec<u8>> {
+        let codel_now = Time::ZERO + now.since(Time::ZERO + accepted);
         loop {
-            let next = self.discipline.dequeue(now, &mut Dropping(&mut self.packets));
+            let next = self.discipline.dequeue(codel_now, &mut self.packets);
             let (arrived, queued) = next?;
-            let Some(mut bytes) = self.packets.remove(&queued.number()) else { continue };
+            let Some(mut bytes) = self.packets.remove(queued.number()) else { continue };
             if now.since(arrived) > longest {
                 continue;
             }
@@ -142,7 +164,9 @@ mod tests {
             if ms % 100 == 50 {
                 push(&mut queue, ms, &sent(2, ms, ecn));
             }
-            let Some(bytes) = queue.pop(at(ms), Duration::from_millis(500)) else { continue };
+            let Some(bytes) = queue.pop(at(ms), Duration::from_millis(500), Duration::ZERO) else {
+                continue;
+            };
             let (port, then, field) = left(&bytes);
             arrived += 1;
             marked += u64::from(field == 3);
@@ -152,7 +176,7 @@ mod tests {
             }
         }
         assert!(
-            queue.packets.len() == queue.discipline.waiting(),
+            queue.packets.packets.len() == queue.discipline.waiting(),
             "nothing is kept of what was dropped"
         );
         (bulk, sparse, arrived, marked)
@@ -175,10 +199,10 @@ mod tests {
         for ms in 0..10 {
             push(&mut queue, ms, &sent(1, ms, 0));
         }
-        let next = queue.pop(at(104), MS.saturating_mul(99)).unwrap();
+        let next = queue.pop(at(104), MS.saturating_mul(99), Duration::ZERO).unwrap();
         assert_eq!(left(&next).1, 5);
-        while queue.pop(at(104), MS.saturating_mul(99)).is_some() {}
-        assert!(queue.is_empty() && queue.packets.is_empty());
+        while queue.pop(at(104), MS.saturating_mul(99), Duration::ZERO).is_some() {}
+        assert!(queue.is_empty() && queue.bytes() == 0);
     }
 
     #[test]
@@ -187,6 +211,6 @@ mod tests {
         for n in 0..5_000_u16 {
             push(&mut queue, 0, &sent(n, 0, 0));
         }
-        assert!(queue.packets.len() <= LIMIT as usize && !queue.is_empty());
+        assert!(queue.packets.packets.len() <= LIMIT as usize && !queue.is_empty());
     }
 }

@@ -152,6 +152,15 @@ impl Connection {
         self.hold.look(|machine, _| machine.max_message_len())
     }
 
+    /// Says how many bytes of messages the application keeps, to send them as earlier ones leave. With several paths, the
+    /// choice of path counts them with the waiting ones: the more data wait, the more a slower path is worth.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn hold_back(&self, bytes: u64) -> Result<(), Error> {
+        self.hold.look(|machine, _| machine.hold_back(bytes))
+    }
+
     /// Number of messages that wait to be sent. At zero with no bytes in flight ([`Stats::flight`]), each message has
     /// arrived or is lost.
     ///

@@ -1,5 +1,6 @@
 //! The methods that an application calls on a connection.
 
+use super::messages::MESSAGE_OVERHEAD;
 use super::path::Path;
 use super::{Closed, Connection, MessageError, ReceivedMessage, Stats};
 use crate::streams::{Read, StreamError};
@@ -158,8 +159,12 @@ impl Connection {
     }
     /// Counters and measurements up to now.
     pub fn stats(&self) -> Stats {
-        let send_limits = self.path.sender.send_limits();
-        let min = self.path.sender.rtt().min();
+        let measured = |path: &&Path| path.sender.rtt().srtt() > Duration::ZERO;
+        let nearest = self.paths_in_use().filter(measured);
+        let nearest = nearest.min_by_key(|path| path.sender.rtt().srtt()).unwrap_or(&self.path);
+        let rtt = nearest.sender.rtt();
+        let limits = || self.paths_in_use().map(|path| path.sender.send_limits());
+        let sum = |rates: &mut dyn Iterator<Item = Rate>| rates.reduce(Rate::saturating_add);
         let (arrived, taken) = self.payload.streams.carried();
         let expired = self.payload.messages.expired;
         Stats {
@@ -170,14 +175,16 @@ impl Connection {
             bytes_arrived: arrived,
             bytes_unacknowledged: self.payload.streams.unacknowledged() as u64,
             bytes_taken: taken + self.inbox.bytes,
-            srtt: self.path.sender.rtt().srtt(),
-            min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
+            srtt: rtt.srtt(),
+            min_rtt: if rtt.min() < Duration::MAX { rtt.min() } else { Duration::ZERO },
             rtt_sum: self.path.rtts.0,
             rtt_samples: self.path.rtts.1,
-            window: send_limits.cwnd,
-            rate: send_limits.pacing_rate,
+            window: limits().map(|limits| limits.cwnd).sum(),
+            rate: sum(&mut limits().filter_map(|limits| limits.pacing_rate)),
+            permitted: sum(&mut self.paths_in_use().filter_map(Path::permitted_rate)),
+            delay_difference: self.delay_difference(),
             flight: self.in_flight(),
-            datagram: self.path.datagram() as u16,
+            datagram: self.paths_in_use().map(Path::datagram).min().unwrap_or(0) as u16,
             refused: self.traffic.refused,
             unproved: self.traffic.unproved,
             repairs_sent: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.0),
@@ -266,17 +273,17 @@ impl Connection {
         }
         let most = self.max_message_len();
         if message.len() > most {
-            self.path.mtu.want_larger();
-            self.path.seek_larger(now, &mut self.payload);
+            self.seek_larger_datagrams(now, message.len() + MESSAGE_OVERHEAD);
             return Err(MessageError::TooLongForPath { most });
         }
         let taken = self.payload.messages.push(now, message, expiry);
         if taken { Ok(()) } else { Err(MessageError::QueueFull) }
     }
 
-    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
+    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing, of several
+    /// paths the smallest.
     pub fn max_message_len(&self) -> usize {
-        self.message_limits.bound(self.path.mtu.size())
+        self.message_limits.bound(self.common_datagram())
     }
 
     /// Number of messages that wait to be sent.

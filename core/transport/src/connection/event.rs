@@ -125,21 +125,28 @@ pub struct Stats {
     /// Bytes of the peer's streams that the application has read or discarded, and bytes of
     /// received messages.
     pub bytes_taken: u64,
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Smoothed round-trip time; zero before the first sample. Of several paths in use, that of the path with the
+    /// smallest one.
     pub srtt: Duration,
-    /// Smallest round-trip time; zero before the first sample.
+    /// Smallest round-trip time of that path; zero before the first sample.
     pub min_rtt: Duration,
     /// Sum of all round-trip times from reports.
     pub rtt_sum: Duration,
     /// Number of round-trip times in `rtt_sum`.
     pub rtt_samples: u64,
-    /// The controller's window in packets; [`f64::INFINITY`] without a window.
+    /// The controller's window in packets; [`f64::INFINITY`] without a window. The sum of all paths in use.
     pub window: f64,
-    /// The controller's pacing rate in bit/s, including IP and UDP headers; absent without pacing.
+    /// The controller's pacing rate in bit/s, including IP and UDP headers; absent without pacing. The sum of all paths
+    /// in use.
     pub rate: Option<Rate>,
+    /// The rate in bit/s that the controllers permit on all paths in use, including IP and UDP headers: of each path,
+    /// the lower of its pacing rate and a window per round trip. Absent if that is not known of any.
+    pub permitted: Option<Rate>,
+    /// By how much the slowest path in use takes longer than the fastest one to deliver a packet; zero with one path.
+    pub delay_difference: Duration,
     /// Packets in flight.
     pub flight: u64,
-    /// UDP payload of a full datagram at present.
+    /// UDP payload of a full datagram at present, the smallest of all paths in use.
     pub datagram: u16,
     /// Packets dropped because they were duplicates or not authentic.
     pub refused: u64,

@@ -275,22 +275,24 @@ impl Connection {
             let _ = writer.frame(&Frame::Padding(writer.room()));
             return;
         }
-        while let Some(message) = payload.messages.peek() {
+        while let Some(message) = self.payload.messages.peek() {
             let message_bytes = message.len() as u16;
             if writer.room() == message.len() + 1 {
                 if writer.last_datagram(message).is_err() {
                     break;
                 }
             } else if writer.frame(&Frame::Datagram(message)).is_err() {
-                // A message that fits into no datagram would wait for ever, so it is dropped.
-                let hopeless = message.len() + MESSAGE_OVERHEAD > usize::from(self.path.mtu.size());
-                if !hopeless {
+                // A message that fits into no path's datagram would wait for ever, so it is dropped.
+                let largest = usize::from(self.largest_datagram());
+                let is_hopeless = message.len() + MESSAGE_OVERHEAD > largest;
+                if !is_hopeless {
                     break;
                 }
             }
             frames.messages += message_bytes;
-            payload.messages.pop();
+            self.payload.messages.pop();
         }
+        let payload = &mut self.payload;
         if writer.room() > 0 {
             payload.streams.fill(writer, &mut |piece| frames.push(piece));
         }

@@ -7,6 +7,7 @@
 //!
 //! - `opening`: a client opens a further path. Both ends exchange connection IDs by PATH_ID, then validate the path.
 //! - `transmit`: the order in which packets of all paths leave.
+//! - `in_use`: several paths as one, for statistics and lengths of messages.
 //! - `copies`: what is late on one path leaves again on another, while no other data wait.
 //! - `shared`: of paths over one bottleneck, one carries the data; `leader`: the client learns it from the server.
 //! - `silence`: a path without answers is left, probed, and used again.
@@ -16,6 +17,7 @@
 
 mod announcement;
 mod copies;
+mod in_use;
 mod leader;
 mod opening;
 mod opening_path;
@@ -77,6 +79,8 @@ pub(super) struct Multipath {
     offered: Vec<Offered>,
     /// The states of all paths that have begun, path 0 first.
     states: Vec<PathState>,
+    /// Bytes of messages that the application holds back.
+    held_back: u64,
     /// Until when the scheduler waits.
     waits_until: Time,
     template: PathTemplate,
@@ -117,6 +121,7 @@ impl Multipath {
             shared: coupling.detects.then(SharedBottleneck::default),
             offered: Vec::new(),
             states: vec![PathState::default()],
+            held_back: 0,
             waits_until: Time::NEVER,
             template: PathTemplate { sending, ..template },
             seeds: Prf::new(seed, "rrtp path"),
@@ -170,5 +175,7 @@ pub struct PathStats {
 
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod message_tests;
 #[cfg(test)]
 mod tests;

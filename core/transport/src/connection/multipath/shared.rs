@@ -1,9 +1,8 @@
 //! Paths over one bottleneck: one of them carries the data, so that together they take the share of one flow.
 
 use super::super::Connection;
-use super::super::path::Path;
 use narrows_base::{Rate, Time};
-use narrows_multipath::{MEASURING_RATE, PathStatus};
+use narrows_multipath::MEASURING_RATE;
 
 impl Connection {
     /// A report arrived on the current path.
@@ -38,8 +37,7 @@ impl Connection {
         self.path_at(place).is_usable().then_some(place)
     }
 
-    /// Divides the limit on the rate among the paths that carry data: the usable ones without those on standby, unless
-    /// only these are left. A led path gets [`MEASURING_RATE`] of a share.
+    /// Divides the limit on the rate among the paths in use. A led path gets [`MEASURING_RATE`] of a share.
     pub(in crate::connection) fn share_rate_limit(&mut self) {
         let Some(limit) = self.multipath.as_ref().map(|multipath| multipath.rate_limit) else {
             return;
@@ -48,13 +46,7 @@ impl Connection {
             let leader = connection.leader(connection.place_of(place));
             if leader.is_some() { MEASURING_RATE } else { 1.0 }
         };
-        let with = |status| {
-            let has_status = |path: &Path| path.is_usable() && path.scheduled.permitted == status;
-            let sharing = self.paths().enumerate().filter(|(_, path)| has_status(path));
-            sharing.map(|(place, _)| weight(self, place)).sum::<f64>()
-        };
-        let available = with(PathStatus::Available);
-        let sharing = if available > 0.0 { available } else { with(PathStatus::Standby).max(1.0) };
+        let sharing: f64 = self.places_in_use().map(|place| weight(self, place)).sum();
         for place in 0..self.path_count() {
             let part = weight(self, place) / sharing;
             let share = limit.map(|rate| Rate::from_bps_f64(rate.as_bps() as f64 * part));

@@ -37,6 +37,7 @@ impl Connection {
             }
         }
         self.payload.messages.expire(now);
+        self.seek_room(now);
         if count == 1 && !self.path.is_closed() {
             return self.transmit_packets(now, buffer, segments, None);
         }
@@ -150,13 +151,15 @@ impl Connection {
         let is_urgent = waiting.is_control || self.payload.ping;
         // Messages leave before streams.
         let messages = self.payload.messages.memory() as u64;
+        let held_back = self.multipath.as_ref().map_or(0, |multipath| multipath.held_back);
         let is_lost = waiting.lost > 0 && messages == 0;
         let backlog = match messages {
             0 if is_lost => waiting.lost,
             0 => waiting.fresh,
-            bytes => bytes,
+            bytes => bytes.saturating_add(held_back),
         };
         let full = self.path.datagram() as u64;
+        let with_room = self.states_with_room();
         let multipath = self.multipath.as_mut()?;
         let piece = Piece {
             length: backlog.clamp(1, full) as u32,
@@ -165,7 +168,8 @@ impl Connection {
             deadline: Time::NEVER,
             is_lost,
         };
-        match multipath.scheduler.choose(now, &multipath.states, &piece) {
+        let states = with_room.as_ref().unwrap_or(&multipath.states);
+        match multipath.scheduler.choose(now, states, &piece) {
             Choice::Send(index) => {
                 multipath.scheduler.on_sent(index, piece.length, false);
                 if let Some(shared) = &mut multipath.shared {

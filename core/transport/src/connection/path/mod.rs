@@ -22,12 +22,12 @@ use super::report_frame::PeerClock;
 use feedback::SentFeedback;
 use hold::Hold;
 use learned::RecentRate;
-use narrows_base::{Duration, Time};
+use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Controller, HintSource, PathHints};
 use narrows_recovery::packet_receiver::PacketReceiver;
 use narrows_recovery::packet_sender::{AckReport, PacketSender, Permission};
 use narrows_recovery::rtt::RtoConfig;
-use narrows_recovery::scheduled_path::ScheduledPath;
+use narrows_recovery::scheduled_path::{ScheduledPath, permitted_rate};
 use narrows_wire::frame::{REPORT_SPACING, number_bytes};
 use narrows_wire::{Frame, FrameWriter, Opener, Sealer};
 use sizes::{Outcomes, SizeOutcomes};
@@ -184,6 +184,14 @@ impl Path {
         if self.sender.is_short_probe() { full.min(SHORT_PROBE_DATAGRAM) } else { full }
     }
 
+    /// The rate that the controller permits, including IP and UDP headers; `None` if it is not known.
+    pub fn permitted_rate(&self) -> Option<Rate> {
+        let bytes = self.datagram() as u32 + UDP_OVERHEAD;
+        let limits = self.sender.send_limits();
+        let rate = permitted_rate(&limits, self.sender.rtt().srtt(), bytes)?;
+        Some(Rate::from_bps_f64(rate * 8.0))
+    }
+
     /// Whether a data packet may leave now.
     #[inline]
     pub fn may_send(&mut self, now: Time, payload: &mut ConnectionPayload) -> bool {
@@ -289,11 +297,12 @@ impl Path {
         false
     }
 
-    /// Sends a PING if a larger size is being probed and no packet is in flight. Only later packets reveal a probe's
-    /// outcome.
-    pub fn seek_larger(&self, now: Time, payload: &mut ConnectionPayload) {
+    /// Sends a PING on this path if a larger size is being probed and no packet is in flight. Only later packets reveal
+    /// a probe's outcome.
+    pub fn seek_larger(&mut self, now: Time, payload: &mut ConnectionPayload) {
         if self.mtu.is_sought(now) && self.sender.packets_in_flight() == 0 {
             payload.ping = true;
+            self.sender.force();
         }
     }
     /// The size of a probe of a larger datagram, if one is due.
