@@ -84,7 +84,12 @@ impl LocalPaths {
     {
         let numbers: Vec<usize> = (0..self.order.len().max(1)).collect();
         let attempt = |first| {
-            let begun = self.bind(first).map(&attempt);
+            // An interface that went since the first attempt does not end that.
+            let gone = |e: Error| match first {
+                0 => e,
+                _ => Error::new(ErrorKind::Unreachable, e.to_string()),
+            };
+            let begun = self.bind(first).map_err(gone).map(&attempt);
             async { begun?.await }
         };
         let is_final = |e: &Error| e.kind != ErrorKind::Unreachable;

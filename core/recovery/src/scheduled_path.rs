@@ -34,7 +34,7 @@ pub struct ScheduledPath {
     /// Whether the packet sender permitted a packet that has not been sent.
     pub is_permitted: bool,
     rate: f64,
-    /// Whether the last delivery rate was limited by the data, so that the path may deliver more.
+    /// Whether data were too few for the path since the last delivery rate, or before it: the path may deliver more.
     is_app_limited: bool,
 }
 
@@ -110,6 +110,7 @@ impl ScheduledPath {
     pub fn leave_unused<P: Default>(&mut self, sender: &mut PacketSender<P>) {
         if std::mem::take(&mut self.is_permitted) {
             sender.nothing_to_send();
+            self.is_app_limited = true;
             self.is_stale = true;
         }
     }

@@ -55,7 +55,8 @@ fn end(n: u8, clients: Clients) -> Endpoint {
 
 fn configured() -> ConnectionConfig {
     let protocol = Protocol::rrtp();
-    ConnectionConfig { max_message: (HEAD + MAX_MTU) as u16, ..connection(protocol) }
+    let max_message = (HEAD + MAX_MTU) as u16;
+    ConnectionConfig { max_message, paths: 2, ..connection(protocol) }
 }
 
 /// The near end's connection at a given time.
@@ -81,17 +82,23 @@ impl Carrier for Near<'_> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Path {
+struct Line {
     mbps: u64,
     /// One-way delay.
     delay: Duration,
-    /// Size of the queue before the link, in bytes.
-    buffer: u64,
-    /// Interval at which waiting packets are handed over.
-    late: Duration,
 }
 
-/// Results of the later half: the flow's IP bytes as a share of the link's capacity, and the 95th percentile of the
+impl Line {
+    fn bytes_per_second(self) -> f64 {
+        (self.mbps * 125_000) as f64
+    }
+    /// Size of the queue before the line, in bytes: 100 ms.
+    fn buffer(self) -> u64 {
+        self.mbps * 12_500
+    }
+}
+
+/// Results of the later half: the flow's IP bytes as a share of the lines' capacity, and the 95th percentile of the
 /// echo.
 #[derive(Debug)]
 struct Got {
@@ -99,34 +106,36 @@ struct Got {
     p95: Duration,
 }
 
-fn run(path: Path, seconds: u64) -> Got {
+/// Waiting packets are handed over every `late`.
+fn run(lines: &[Line], late: Duration, seconds: u64) -> Got {
+    let server_at: SocketAddr = "192.0.2.2:7".parse().unwrap();
+    let client_at = |line: usize| SocketAddr::from(([192, 0, 2, 10 + line as u8], 5));
+    let nearest = lines[0].delay;
     let begin = Time::from_secs_f64(10.0);
     let over = begin + Duration::from_secs(seconds);
     let half = begin + Duration::from_secs(seconds / 2);
-    let addresses: [SocketAddr; 2] =
-        ["192.0.2.1:5".parse().unwrap(), "192.0.2.2:7".parse().unwrap()];
     let mut ends = [end(1, Clients::None), end(2, Clients::Any)];
     let server_key = ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public());
     let connect = ConnectRequest {
-        remote: addresses[1],
+        remote: server_at,
         server_key,
         suite: Suite::Aes256Gcm,
-        connection: configured(),
+        connection: ConnectionConfig { paths: lines.len() as u8, ..configured() },
         patience: Duration::from_secs(9),
         early_data: None,
     };
     let handle = ends[0].connect(begin, connect).unwrap();
     let mut far: Option<Handle> = None;
-    let cubic = FlowProtocol::read(&Spec::named("cubic"), Preset::Rfc, PACKET as u32).unwrap();
+    let cubic = FlowProtocol::read(&Spec::named("cubic"), Preset::Linux, PACKET as u32).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
         narrows_sim::endpoints::build(&cubic, 0, RandomKey::from_seed(1), 1);
     let mut hand_over: Option<HandOver> = None;
     // Events by time and order: datagrams to an end, acknowledgements to the flow.
     let mut order = 0u64;
-    let mut datagrams: BTreeMap<(Time, u64), (usize, Vec<u8>)> = BTreeMap::new();
+    let mut datagrams: BTreeMap<(Time, u64), (usize, SocketAddr, Vec<u8>)> = BTreeMap::new();
     let mut acks: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
     let mut carried: Vec<Packet> = Vec::new();
-    let mut free = begin;
+    let mut free = vec![begin; lines.len()];
     let mut next_echo = begin + EVERY;
     let mut timer = Time::NEVER;
     let mut wait = Time::NEVER;
@@ -181,7 +190,7 @@ fn run(path: Path, seconds: u64) -> Got {
                 timer = Time::NEVER;
             }
             if !hand_over.is_empty() && timer.is_never() {
-                timer = now + path.late;
+                timer = now + late;
             }
         }
         // Datagrams that the ends send.
@@ -192,15 +201,20 @@ fn run(path: Path, seconds: u64) -> Got {
                 order += 1;
                 let bytes = buffer[..transmit.size].to_vec();
                 if from == 1 {
-                    datagrams.insert((now + path.delay, order), (0, bytes));
+                    let line = (0..lines.len()).find(|line| client_at(*line) == transmit.to);
+                    let delay = lines[line.unwrap()].delay;
+                    datagrams.insert((now + delay, order), (0, server_at, bytes));
                     continue;
                 }
+                let number = usize::from(transmit.socket);
+                let line = lines[number];
+                let free = &mut free[number];
                 let size = transmit.size as u64 + 28;
-                let waits = free.since(now).as_secs_f64() * (path.mbps * 125_000) as f64;
-                if waits as u64 + size <= path.buffer {
-                    let takes = size as f64 / (path.mbps * 125_000) as f64;
-                    free = free.max(now) + Duration::from_secs_f64(takes);
-                    datagrams.insert((free + path.delay, order), (1, bytes));
+                let waits = free.since(now).as_secs_f64() * line.bytes_per_second();
+                if waits as u64 + size <= line.buffer() {
+                    let takes = size as f64 / line.bytes_per_second();
+                    *free = (*free).max(now) + Duration::from_secs_f64(takes);
+                    datagrams.insert((*free + line.delay, order), (1, client_at(number), bytes));
                 }
             }
             while let Some((which, event)) = ends[from].event() {
@@ -212,6 +226,9 @@ fn run(path: Path, seconds: u64) -> Got {
                 } else {
                     let srtt = ends[0].connection(handle).unwrap().stats().srtt;
                     hand_over = HandOver::new(srtt);
+                    for path in 1..lines.len() as u8 {
+                        assert!(ends[0].open_path(now, handle, path));
+                    }
                 }
             }
         }
@@ -221,7 +238,7 @@ fn run(path: Path, seconds: u64) -> Got {
                 let port = u16::from_be_bytes([packet[20], packet[21]]);
                 let what = u64::from_be_bytes(packet[24..32].try_into().unwrap());
                 if port == ECHO {
-                    let took = now.since(Time::from_nanos(what)) + path.delay;
+                    let took = now.since(Time::from_nanos(what)) + nearest;
                     echoes.extend((now > half).then_some(took));
                     continue;
                 }
@@ -230,7 +247,7 @@ fn run(path: Path, seconds: u64) -> Got {
                 }
                 if let Some(ack) = receiver.on_packet(now, &carried[what as usize]) {
                     order += 1;
-                    acks.insert((now + path.delay, order), ack);
+                    acks.insert((now + nearest, order), ack);
                 }
             }
         }
@@ -248,8 +265,8 @@ fn run(path: Path, seconds: u64) -> Got {
         }
         now = next.max(now);
         while let Some(entry) = datagrams.first_entry().filter(|e| e.key().0 <= now) {
-            let (to, mut bytes) = entry.remove();
-            ends[to].receive(now, addresses[1 - to], 0, &mut bytes);
+            let (to, from, mut bytes) = entry.remove();
+            ends[to].receive(now, from, 0, &mut bytes);
         }
         while let Some(entry) = acks.first_entry().filter(|e| e.key().0 <= now) {
             sender.handle(now, SenderInput::Packet(entry.remove()));
@@ -258,12 +275,13 @@ fn run(path: Path, seconds: u64) -> Got {
             && let Some(ack) = receiver.on_timeout(now)
         {
             order += 1;
-            acks.insert((now + path.delay, order), ack);
+            acks.insert((now + nearest, order), ack);
         }
     }
     echoes.sort();
     let p95 = echoes[(0.95 * (echoes.len() - 1) as f64) as usize];
-    let carried = over.since(half).as_secs_f64() * (path.mbps * 125_000) as f64;
+    let capacity: f64 = lines.iter().map(|line| line.bytes_per_second()).sum();
+    let carried = over.since(half).as_secs_f64() * capacity;
     Got { share: delivered as f64 / carried, p95 }
 }
 
@@ -278,16 +296,23 @@ fn ip(port: u16, what: u64, size: usize) -> Vec<u8> {
 #[test]
 fn link_stays_full_and_echo_beside_bulk_is_short() {
     for (mbps, delay) in [(10, 20), (100, 10)] {
-        let delay = Duration::from_millis(delay);
         let ms = Duration::from_millis;
-        let buffer = 125 * mbps * 100;
+        let delay = ms(delay);
         // The actual interval, and that of a busy machine.
         for late in [ms(1), ms(12)] {
-            let got = run(Path { mbps, delay, buffer, late }, 16);
+            let got = run(&[Line { mbps, delay }], late, 16);
             let shown = format!("{mbps} Mbit/s, {late:?} late: {got:?}");
             // Headers and seals take about 5%: 1400 bytes of 1477.
             assert!(got.share > 0.9, "{shown}");
             assert!(got.p95 < delay + delay + ms(12), "{shown}");
         }
     }
+}
+
+#[test]
+fn one_tcp_connection_takes_both_lines() {
+    let ms = Duration::from_millis;
+    let lines = [Line { mbps: 20, delay: ms(5) }, Line { mbps: 10, delay: ms(25) }];
+    let got = run(&lines, ms(1), 16);
+    assert!(got.share > 0.9, "{got:?}");
 }
