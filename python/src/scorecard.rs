@@ -5,6 +5,7 @@ use crate::errors::SpecError;
 use crate::work;
 use narrows_lab::execute::RunControl;
 use narrows_lab::networks::NetworkScorecard;
+use narrows_lab::parallel::cores;
 use narrows_report::network_scorecard;
 use pyo3::prelude::*;
 
@@ -23,7 +24,6 @@ fn scorecard(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, String)> {
     let asked = NetworkScorecard { protocol, networks, seed };
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = jobs.unwrap_or_else(cores);
     work::run(py, progress, |watch| {
         let control = RunControl { stop: &watch.stop, progress: &|f| watch.tell(f), jobs };

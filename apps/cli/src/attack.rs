@@ -8,9 +8,9 @@ use narrows_base::{Duration, SpecError};
 use narrows_lab::attack::{self, Attack, Finding, Findings, Hunt};
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute};
-use narrows_lab::options::values::{CASES, JOBS, number, seed, time};
+use narrows_lab::options::Jobs;
+use narrows_lab::options::values::{CASES, number, seed, time};
 use narrows_lab::options::words::quoted;
-use narrows_lab::recommendation::Aim;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
 use std::io::Write as _;
@@ -54,9 +54,8 @@ pub struct AttackArgs {
     /// Seed of the random networks
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// Concurrent runs; by default one per core
-    #[arg(long, value_name = "J", value_parser = number(JOBS))]
-    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub jobs: Jobs,
     /// Folder for worst-1.toml, worst-1/report.html, attack.json
     #[arg(long, value_name = "DIR", default_value = "narrows-attack")]
     pub out: PathBuf,
@@ -85,8 +84,7 @@ pub fn attack(a: &AttackArgs) -> Result<(), Failure> {
     };
     catch_interrupt();
     let bar = TerminalBar::new(format!("{} networks", a.budget));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = a.jobs.unwrap_or(cores);
+    let jobs = a.jobs.count();
     let control = RunControl { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs };
     let found = attack::attack(&asked, &control);
     bar.finish();
@@ -136,7 +134,7 @@ fn write(
             command_line: format!("narrows run {}", quoted(&path.to_string_lossy())),
             link: f.case.link(),
             path: f.case.describe(),
-            aim: Aim::Bulk,
+            ..OutcomeMetadata::default()
         };
         let report = out.join(format!("worst-{}", i + 1));
         narrows_scenario::output_file::folder(&report).map_err(|e| cannot(&report, &e))?;

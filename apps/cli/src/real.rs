@@ -292,14 +292,7 @@ mod tests {
             stored(&plan, 0, seed, result)
         };
         let runs: Runs = vec![vec![Some(run(1)), Some(run(2)), Some(run(3))]];
-        let about = OutcomeMetadata {
-            command: "compare",
-            command_line: String::new(),
-            link: String::new(),
-            path: String::new(),
-            aim: narrows_lab::recommendation::Aim::Bulk,
-        };
-        let outcome = collect(&plan, about, &runs, None);
+        let outcome = collect(&plan, OutcomeMetadata::default(), &runs, None);
         assert_eq!(outcome.results[0].seeds, 3);
         assert!(outcome.results[0].measure("goodput_bps").unwrap().ci95().is_some());
     }

@@ -6,7 +6,8 @@ use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json, tex
 use clap::Args;
 use narrows_lab::execute::RunControl;
 use narrows_lab::networks::NetworkScorecard;
-use narrows_lab::options::values::{JOBS, number, seed};
+use narrows_lab::options::Jobs;
+use narrows_lab::options::values::seed;
 use narrows_lab::options::words::quoted;
 use narrows_lab::scorecard::{Judgement, NOT_SIMULATED, SECTIONS, Scorecard, ScorecardRow};
 use narrows_report::{network_scorecard, output, summary};
@@ -67,9 +68,8 @@ pub struct ScorecardArgs {
     /// The first seed; with --networks, the seed of the networks
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// Concurrent runs; by default one per core
-    #[arg(long, value_name = "J", value_parser = number(JOBS))]
-    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub jobs: Jobs,
     /// Folder for scorecard.html, scorecard.md, scorecard.json, scenarios/
     #[arg(long, value_name = "DIR", default_value = "narrows-scorecard")]
     pub out: PathBuf,
@@ -109,9 +109,8 @@ fn with_progress<T>(
 ) -> Result<T, Failure> {
     catch_interrupt();
     let bar = TerminalBar::new(format!("{title} for {}", a.protocol));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let progress = |fraction| bar.tell(fraction);
-    let control = RunControl { stop: &STOP, progress: &progress, jobs: a.jobs.unwrap_or(cores) };
+    let control = RunControl { stop: &STOP, progress: &progress, jobs: a.jobs.count() };
     let measured = measure(&control);
     bar.finish();
     measured.map_err(Failure::Input)?.ok_or(Failure::Interrupted)

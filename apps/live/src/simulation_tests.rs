@@ -4,7 +4,6 @@ use narrows_lab::Question;
 use narrows_lab::execute::{RunControl, execute, execute_observed};
 use serde_json::Value;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 fn plan(link: &str, protocols: &str) -> Plan {
     let question = Question {
@@ -21,7 +20,7 @@ fn plan(link: &str, protocols: &str) -> Plan {
 fn watched(plan: &Plan) -> (Arc<Feed>, Vec<u64>) {
     let feed = Feed::new("test");
     let seen = Simulations::new(&feed, plan, "the link", None);
-    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 2 };
+    let control = RunControl::quiet(2);
     let runs = execute_observed(plan, &control, Some(&seen)).unwrap();
     (feed, runs.iter().flatten().flatten().map(|r| r.digest).collect())
 }
@@ -35,7 +34,7 @@ fn frame(feed: &Feed, run: u64) -> Value {
 #[test]
 fn observed_and_unobserved_runs_are_identical() {
     let plan = plan("5Mbit/s,30ms,loss=0.5%", "cubic,bbr,rrtp");
-    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+    let control = RunControl::quiet(1);
     let alone: Vec<u64> =
         execute(&plan, &control).unwrap().iter().flatten().flatten().map(|r| r.digest).collect();
     let (feed, digests) = watched(&plan);

@@ -6,7 +6,6 @@ use narrows_lab::networks::{
     BenchNetwork, BenchPart, Results, draw, scores, simulate, without_longest,
 };
 use serde_json::{Map, Value, json};
-use std::sync::atomic::AtomicBool;
 
 /// Rows of `bench networks` that are columns here.
 const COLUMNS: [(BenchPart, &[&str]); 2] = [
@@ -70,8 +69,7 @@ impl StackScores {
         items.extend(draw::mixes(self.seed, 0..self.mixes));
         let drawn = items.len();
         let items = without_longest(items)?;
-        let stop = AtomicBool::new(false);
-        let control = RunControl { stop: &stop, progress: &|_| (), jobs: self.jobs };
+        let control = RunControl::quiet(self.jobs);
         let results = simulate(&items, &protocols, &control)?.unwrap_or_default().results;
         match self.json {
             true => println!("{:#}", self.to_json(&items, drawn, &protocols, &results)),

@@ -11,7 +11,6 @@ use narrows_lab::recommendation::Aim;
 use narrows_scenario::{Plan, links, scenario_file, text_file};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 /// Most packets that a run may send: some ten seconds of work in a browser.
 const MAX_PACKETS: f64 = 2e7;
@@ -75,8 +74,7 @@ impl PageQuestion {
 
 /// A run is never interrupted: the page ends the worker instead.
 pub fn untimed() -> RunControl<'static> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    RunControl { stop: &STOP, progress: &|_| (), jobs: 1 }
+    RunControl::quiet(1)
 }
 
 /// The options as `compare` has them. clap would read them, too, and would be a sixth of the module.

@@ -251,8 +251,7 @@ mod tests {
     }
 
     fn run(a: &Attack, jobs: usize) -> Findings {
-        let stop = AtomicBool::new(false);
-        attack(a, &RunControl { stop: &stop, progress: &|_| {}, jobs }).unwrap()
+        attack(a, &RunControl::quiet(jobs)).unwrap()
     }
 
     #[test]
@@ -275,8 +274,7 @@ mod tests {
 
     #[test]
     fn a_wrong_protocol_is_refused_before_anything_runs() {
-        let stop = AtomicBool::new(false);
-        let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 1 };
+        let control = RunControl::quiet(1);
         let refused = |a: &Attack| attack(a, &control).unwrap_err();
         let e = refused(&question("vegsa", Hunt::Goodput));
         assert!(e.contains("vegas"), "{e}");

@@ -13,7 +13,7 @@ use narrows_scenario::plan::Plan;
 use narrows_sim::protocol::{self, Preset};
 
 /// The command and the question behind an outcome, for reports.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct OutcomeMetadata {
     /// `compare` or `run`.
     pub command: &'static str,

@@ -38,10 +38,8 @@ pub(crate) fn check_protocol(text: &str, preset: Preset) -> Result<(), SpecError
 /// use narrows_lab::collect::{OutcomeMetadata, collect};
 /// use narrows_lab::compare::Question;
 /// use narrows_lab::execute::{RunControl, execute};
-/// use narrows_lab::recommendation::Aim;
 /// use narrows_scenario::Plan;
 /// use std::path::Path;
-/// use std::sync::atomic::AtomicBool;
 ///
 /// let question = Question {
 ///     link: "2Mbit/s,20ms,loss=1%".into(),
@@ -52,15 +50,10 @@ pub(crate) fn check_protocol(text: &str, preset: Preset) -> Result<(), SpecError
 /// };
 /// let (scenario, link) = question.scenario(Path::new("."))?;
 /// let plan = Plan::new(scenario)?;
-/// let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+/// let control = RunControl::quiet(1);
 /// let runs = execute(&plan, &control)?;
-/// let about = OutcomeMetadata {
-///     command: "compare",
-///     command_line: String::new(),
-///     link: link.to_string(),
-///     path: link.describe(question.packet),
-///     aim: Aim::Bulk,
-/// };
+/// let link = link.to_string();
+/// let about = OutcomeMetadata { command: "compare", link, ..OutcomeMetadata::default() };
 /// let outcome = collect(&plan, about, &runs, Some(&control));
 /// assert_eq!(outcome.results.len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

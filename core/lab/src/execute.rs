@@ -50,6 +50,15 @@ pub struct RunControl<'a> {
     pub jobs: usize,
 }
 
+impl RunControl<'static> {
+    /// Runs to the end on so many threads, and reports no progress.
+    #[must_use]
+    pub fn quiet(jobs: usize) -> RunControl<'static> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        RunControl { stop: &NEVER, progress: &|_| (), jobs }
+    }
+}
+
 /// Observes runs while they are simulated; their results stay the same.
 pub trait RunObserver: Sync {
     /// A run of this variant and seed (counted from 0) begins. Returns `None` if it is not observed.

@@ -3,6 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// Number of threads that the machine runs at once.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Runs `count` tasks on `jobs` threads, each by its index. Results are in the order of the tasks.
 ///
 /// # Errors

@@ -217,13 +217,11 @@ fn closing(page: &mut String, asked: &Scorecard, names: &[String], command_line:
 mod tests {
     use super::*;
     use narrows_lab::execute::RunControl;
-    use std::sync::atomic::AtomicBool;
 
     fn measured(section: &str) -> (Scorecard, Vec<ScorecardRow>) {
         let section = Some(section.to_string());
         let asked = Scorecard { protocol: "vegas(alpha=2)".into(), seeds: 2, seed: 1, section };
-        let stop = AtomicBool::new(false);
-        let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 2 };
+        let control = RunControl::quiet(2);
         let rows = asked.measure(&control).unwrap().unwrap();
         (asked, rows)
     }

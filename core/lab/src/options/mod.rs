@@ -16,6 +16,7 @@ pub use timeline::TimelineOptions;
 /// Heading of options that the short help leaves out.
 pub const RARE: &str = "Rarely needed";
 
+use crate::parallel::cores;
 use clap::Args;
 
 /// Number of parallel runs.
@@ -29,7 +30,6 @@ pub struct Jobs {
 impl Jobs {
     /// Number of threads.
     pub fn count(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.unwrap_or_else(cores)
     }
 }

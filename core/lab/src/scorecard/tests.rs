@@ -1,13 +1,11 @@
 use super::*;
-use std::sync::atomic::AtomicBool;
 
 fn scorecard(protocol: &str, section: &str) -> Scorecard {
     Scorecard { protocol: protocol.into(), seeds: 3, seed: 1, section: Some(section.into()) }
 }
 
 fn measure(scorecard: &Scorecard) -> Vec<ScorecardRow> {
-    let stop = AtomicBool::new(false);
-    let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 2 };
+    let control = RunControl::quiet(2);
     scorecard.measure(&control).unwrap().unwrap()
 }
 
@@ -66,8 +64,7 @@ fn a_difference_counts_beyond_its_interval_and_a_twentieth() {
 
 #[test]
 fn missing_figures_are_shown_as_missing() {
-    let stop = AtomicBool::new(false);
-    let control = RunControl { stop: &stop, progress: &|_| {}, jobs: 1 };
+    let control = RunControl::quiet(1);
     let e = scorecard("rrtp", "9").measure(&control).unwrap_err();
     assert!(e.contains("'9'") && e.contains("5.1.1"), "{e}");
     let e = scorecard("vegsa", "5.1.2").measure(&control).unwrap_err();

@@ -5,7 +5,6 @@ use narrows_lab::measure::MEASURES;
 use narrows_scenario::{Plan, scenario_file};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 enum Margin {
     AtLeast(f64),
@@ -32,8 +31,7 @@ fn folder() -> PathBuf {
 fn mean(name: &str, measure: &str) -> f64 {
     let plan = Plan::new(scenario_file::load(&folder().join(format!("{name}.toml"))).unwrap());
     let plan = plan.unwrap();
-    let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| {}, jobs: 2 }).unwrap();
+    let runs = execute(&plan, &RunControl::quiet(2)).unwrap();
     let at = MEASURES.iter().position(|m| m.name == measure).unwrap();
     let values: Vec<f64> =
         runs[0].iter().map(|r| r.as_ref().unwrap().groups[0].measures[at]).collect();

@@ -12,7 +12,6 @@ use narrows_lab::stats::estimate;
 use narrows_scenario::Plan;
 use narrows_sim::protocol::Preset;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 const SEEDS: usize = 10;
 
@@ -27,8 +26,7 @@ fn values(link: &str, protocols: &str, seeds: u32) -> Vec<Vec<Vec<f64>>> {
         ..Question::default()
     };
     let plan = Plan::new(q.scenario(Path::new("")).unwrap().0).unwrap();
-    let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
+    let runs = execute(&plan, &RunControl::quiet(2)).unwrap();
     let of = |run: narrows_lab::execute::StoredRun| run.groups.into_iter().next().unwrap().measures;
     runs.into_iter().map(|seeds| seeds.into_iter().flatten().map(of).collect()).collect()
 }

@@ -4,25 +4,15 @@
 use narrows_base::Duration;
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute};
-use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question};
 use narrows_scenario::{Plan, Scenario, scenario_file};
 use narrows_sim::protocol::Preset;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 fn answer(scenario: Scenario) -> Outcome {
     let plan = Plan::new(scenario).unwrap();
-    let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 1 }).unwrap();
-    let about = OutcomeMetadata {
-        command: "compare",
-        command_line: "narrows compare".into(),
-        link: "a link".into(),
-        path: "a path".into(),
-        aim: Aim::Bulk,
-    };
-    collect(&plan, about, &runs, None)
+    let runs = execute(&plan, &RunControl::quiet(1)).unwrap();
+    collect(&plan, OutcomeMetadata::default(), &runs, None)
 }
 
 fn ask(q: &Question) -> Outcome {

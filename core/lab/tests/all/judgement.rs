@@ -9,7 +9,6 @@ use narrows_lab::recommendation::{AIMS, Aim, Obtain};
 use narrows_scenario::Plan;
 use narrows_sim::protocol::Preset;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// As `narrows compare --link LINK --for AIM` answers; `limit` names the protocols, seconds and seeds of a short run.
 fn advice(link: &str, aim: Aim, limit: Option<&str>) -> Recommendation {
@@ -25,16 +24,10 @@ fn advice(link: &str, aim: Aim, limit: Option<&str>) -> Recommendation {
     }
     let (scenario, link) = q.scenario(Path::new("")).unwrap();
     let plan = Plan::new(scenario).unwrap();
-    let stop = AtomicBool::new(false);
-    let control = RunControl { stop: &stop, progress: &|_| (), jobs: 2 };
+    let control = RunControl::quiet(2);
     let runs = execute(&plan, &control).unwrap();
-    let about = OutcomeMetadata {
-        command: "compare",
-        command_line: String::new(),
-        link: link.to_string(),
-        path: String::new(),
-        aim,
-    };
+    let link = link.to_string();
+    let about = OutcomeMetadata { command: "compare", link, aim, ..OutcomeMetadata::default() };
     collect(&plan, about, &runs, Some(&control)).recommendation
 }
 

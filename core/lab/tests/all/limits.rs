@@ -7,7 +7,6 @@ use narrows_lab::measure::MEASURES;
 use narrows_scenario::Plan;
 use narrows_sim::SourceSpec;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// The largest share and its measure, per protocol.
 fn limits(link: &str, source: &str, protocols: &str) -> Vec<(&'static str, f64)> {
@@ -20,7 +19,7 @@ fn limits(link: &str, source: &str, protocols: &str) -> Vec<(&'static str, f64)>
         ..Question::default()
     };
     let plan = Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap();
-    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+    let control = RunControl::quiet(1);
     let runs = execute(&plan, &control).unwrap();
     let of = |values: &[f64]| {
         let shares: Vec<(&'static str, f64)> = (MEASURES.iter().zip(values))

@@ -3,7 +3,6 @@
 use narrows_base::Duration;
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute};
-use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question};
 use narrows_report::columns::Values;
 use narrows_report::{json, picture, seeds, summary};
@@ -22,15 +21,8 @@ fn question() -> Question {
 
 fn answer(scenario: Scenario, jobs: usize) -> Outcome {
     let plan = Plan::new(scenario).unwrap();
-    let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs }).unwrap();
-    let about = OutcomeMetadata {
-        command: "compare",
-        command_line: "narrows compare".into(),
-        link: "a link".into(),
-        path: "a path".into(),
-        aim: Aim::Bulk,
-    };
+    let runs = execute(&plan, &RunControl::quiet(jobs)).unwrap();
+    let about = OutcomeMetadata { command: "compare", ..OutcomeMetadata::default() };
     collect(&plan, about, &runs, None)
 }
 

@@ -4,14 +4,12 @@ use narrows_base::Duration;
 use narrows_congestion::CONTROLLERS;
 use narrows_lab::collect::{OutcomeMetadata, collect};
 use narrows_lab::execute::{RunControl, execute};
-use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question, catalogue};
 use narrows_report::variables;
 use narrows_scenario::Plan;
 use narrows_sim::protocol::every;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// Every protocol, two flows each, beside another and through a
 /// queue that keeps an average of its own.
@@ -27,17 +25,8 @@ fn all_protocols() -> Outcome {
         ..Question::default()
     };
     let plan = Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap();
-    let stop = AtomicBool::new(false);
-    let runs = execute(&plan, &RunControl { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
-    let command_line = String::new();
-    let link = String::new();
-    let path = String::new();
-    collect(
-        &plan,
-        OutcomeMetadata { command: "compare", command_line, link, path, aim: Aim::Bulk },
-        &runs,
-        None,
-    )
+    let runs = execute(&plan, &RunControl::quiet(2)).unwrap();
+    collect(&plan, OutcomeMetadata::default(), &runs, None)
 }
 
 /// What no controller defines has a definition in the engine's list or the laboratory's.
