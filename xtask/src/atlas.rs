@@ -14,6 +14,7 @@
 //! .zenodo.json              title, licence and version for a DOI
 //! ```
 
+mod data;
 mod meanings;
 mod outsider;
 mod page;
@@ -22,19 +23,16 @@ mod tables;
 mod worst;
 
 use crate::bench_networks::{protocols, recorded};
-use crate::command::target;
+use crate::command::{cores, output, target};
+use crate::files::{self, failed, keep, kept};
 use crate::flags::Flags;
-use crate::section::{keep, read};
+use data::{Atlas, AtlasVersion, Measured};
 use narrows_lab::execute::RunControl;
-use narrows_lab::networks::{
-    ATLAS_PARTS, BenchNetwork, BenchPart, Results, SCORECARD_SEED, draw, simulate,
-};
+use narrows_lab::networks::{ATLAS_PARTS, BenchNetwork, BenchPart, SCORECARD_SEED, draw, simulate};
 use narrows_sim::protocol::every;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 const KNOWN: &str =
     "--protocols A,B, --networks N, --seed N, --traces DIR, --add FILE, --out DIR, --jobs N";
@@ -43,43 +41,11 @@ const PORTION: usize = 20;
 /// End of a commit's name if files differ from it.
 const DIRTY: &str = "-dirty";
 
-/// What the figures are of. Portions of another version, or of files that differ from their commit, are simulated anew.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct AtlasVersion {
-    /// The commit, with [`DIRTY`] after it if files differ from it.
-    commit: String,
-    protocols: Vec<String>,
-    seed: u64,
-}
-
 /// A file under `portions`.
 #[derive(Serialize, Deserialize)]
 struct Portion<T> {
     version: AtlasVersion,
     found: T,
-}
-
-/// Digests by network, then by protocol, in hexadecimal digits.
-type Digests = BTreeMap<String, BTreeMap<String, String>>;
-
-/// Figures and digests of networks.
-#[derive(Serialize, Deserialize, Default, Debug, PartialEq)]
-struct Measured {
-    results: Results,
-    digests: Digests,
-}
-
-/// The figures of all networks.
-struct Atlas {
-    version: AtlasVersion,
-    /// Protocols with figures from a file.
-    outsiders: Vec<String>,
-    networks: Vec<BenchNetwork>,
-    measured: Measured,
-    /// The worst network that was found for each protocol.
-    worst: Vec<worst::WorstNetwork>,
-    /// Networks that each of these searches tried.
-    budget: usize,
 }
 
 struct Options {
@@ -104,12 +70,12 @@ impl Options {
             traces: None,
             add: Vec::new(),
             out: Path::new(&target()).join("atlas"),
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            jobs: cores(),
         };
         let mut flags = Flags::new(args);
         while let Some(flag) = flags.advance() {
             match flag {
-                "--protocols" => options.protocols = protocols(flags.value()?),
+                "--protocols" => options.protocols = protocols(flags.value()?)?,
                 "--networks" => options.networks = flags.number(1..=1_000_000)?,
                 "--seed" => options.seed = flags.number(0..=1 << 40)?,
                 "--traces" => options.traces = Some(flags.value()?.into()),
@@ -137,14 +103,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let version = AtlasVersion { commit: commit(), protocols, seed: options.seed };
     let out = &options.out;
     let portions = out.join("portions");
-    std::fs::create_dir_all(&portions).map_err(|e| format!("{}: {e}", portions.display()))?;
+    std::fs::create_dir_all(&portions).map_err(failed(&portions))?;
     let mut atlas = Atlas {
         version,
         outsiders: Vec::new(),
         networks: Vec::new(),
         measured: Measured::default(),
         worst: Vec::new(),
-        budget: worst::budget(&options),
+        budget: worst::budget(options.networks),
     };
     for (part, most) in ATLAS_PARTS {
         let networks = match (part, &options.traces) {
@@ -164,8 +130,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     for (i, protocol) in atlas.version.protocols.iter().enumerate() {
         let file = portions.join(format!("worst-{i:03}.json"));
-        let is_same = |found: &worst::WorstSearch| found.budget == worst::budget(&options);
-        let search = || worst::search(protocol, &options);
+        let budget = atlas.budget;
+        let is_same = |found: &worst::WorstSearch| found.budget == budget;
+        let search = || worst::search(protocol, budget, options.seed, options.jobs);
         atlas.worst.extend(portion(&file, &atlas.version, is_same, search)?.worst);
         eprintln!("worst networks: {} of {}", i + 1, atlas.version.protocols.len());
     }
@@ -205,7 +172,7 @@ fn measured(
     jobs: usize,
 ) -> Result<Measured, String> {
     let simulate = || {
-        let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs };
+        let control = RunControl::quiet(jobs);
         let simulated = simulate(networks, &version.protocols, &control)?.unwrap_or_default();
         let written = |(protocol, digest): (String, u64)| (protocol, format!("{digest:016x}"));
         let digests = simulated.digests.into_iter();
@@ -225,49 +192,37 @@ fn portion<T: Serialize + DeserializeOwned>(
     is_whole: impl Fn(&T) -> bool,
     make: impl FnOnce() -> Result<T, String>,
 ) -> Result<T, String> {
-    let name = file.display().to_string();
     if file.exists() && !version.commit.ends_with(DIRTY) {
-        let before = read::<Portion<T>>(&name).ok().filter(|portion| portion.version == *version);
+        let before = kept::<Portion<T>>(file).ok().filter(|portion| portion.version == *version);
         if let Some(portion) = before.filter(|portion| is_whole(&portion.found)) {
             return Ok(portion.found);
         }
     }
     let portion = Portion { version: version.clone(), found: make()? };
     // A run that ends while it writes leaves the former file.
-    let beside = format!("{name}.new");
+    let beside = file.with_extension("new");
     keep(&beside, &portion)?;
-    std::fs::rename(&beside, &name).map_err(|e| format!("{name}: {e}"))?;
+    std::fs::rename(&beside, file).map_err(failed(file))?;
     Ok(portion.found)
 }
 
 fn commit() -> String {
-    let git = |args: &[&str]| {
-        let output = std::process::Command::new("git").args(args).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
-    };
-    let name = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
-    let differs = git(&["status", "--porcelain"]).is_none_or(|text| !text.is_empty());
-    if differs { name + DIRTY } else { name }
+    let name = output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or("unknown".into());
+    let is_clean = output("git", &["status", "--porcelain"]).is_ok_and(|text| text.is_empty());
+    name.trim().to_string() + if is_clean { "" } else { DIRTY }
 }
 
 impl Atlas {
-    /// All protocols of the tables.
-    fn columns(&self) -> impl Iterator<Item = &String> {
-        self.version.protocols.iter().chain(&self.outsiders)
-    }
-
     fn write(&self, out: &Path) -> Result<(), String> {
         let simulator = Path::new(&target()).join("web/index.html");
         let has_simulator = simulator.exists();
-        let wrong = |name: &str, e: &dyn std::fmt::Display| format!("{name}: {e}");
         if has_simulator {
-            std::fs::copy(&simulator, out.join(page::SIMULATOR))
-                .map_err(|e| wrong(page::SIMULATOR, &e))?;
+            std::fs::copy(&simulator, out.join(page::SIMULATOR)).map_err(failed(out))?;
         } else {
             eprintln!("no cell opens in the simulator: `cargo xtask web` has not written its page");
         }
         for (name, text) in page::pages(self, has_simulator) {
-            std::fs::write(out.join(&name), text).map_err(|e| wrong(&name, &e))?;
+            files::write(out.join(&name), text)?;
         }
         tables::write(self, out)
     }
@@ -308,15 +263,15 @@ mod tests {
         let first = measured(&file, &networks, &version("bbr"), 1).unwrap();
         assert_eq!(measured(&file, &networks, &version("bbr"), 1).unwrap(), first, "to the bit");
         // Figures that no simulation gives show that the file was read.
-        let mut portion: Portion<Measured> = read(&file.to_string_lossy()).unwrap();
+        let mut portion: Portion<Measured> = kept(&file).unwrap();
         for of_network in portion.found.results.values_mut().flat_map(|r| r.values_mut()) {
             of_network.insert("goodput".into(), 7.0);
         }
-        keep(&file.to_string_lossy(), &portion).unwrap();
+        keep(&file, &portion).unwrap();
         let again = measured(&file, &networks, &version("bbr"), 1).unwrap();
         assert_eq!(again.results[&networks[0].key()]["cubic"]["goodput"], 7.0);
         let dirty = AtlasVersion { commit: format!("1{DIRTY}"), ..version("bbr") };
-        keep(&file.to_string_lossy(), &Portion { version: dirty.clone(), ..portion }).unwrap();
+        keep(&file, &Portion { version: dirty.clone(), ..portion }).unwrap();
         assert_eq!(measured(&file, &networks, &dirty, 1).unwrap(), first);
         let other = measured(&file, &networks, &version("reno"), 1).unwrap();
         let of_cubic = |of: &Measured| of.results[&networks[0].key()]["cubic"].clone();

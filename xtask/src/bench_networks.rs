@@ -2,12 +2,12 @@
 
 mod page;
 
+use crate::command::cores;
+use crate::files::{entries, keep, kept};
 use crate::flags::Flags;
-use crate::section::{keep, read};
 use narrows_lab::execute::RunControl;
 use narrows_lab::networks::{BenchNetwork, BenchPart, Results, draw, simulate, without_longest};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 const KNOWN: &str = "--set dev|check, --seed N, \
                      --only networks|access|routes|mixes|transfers|access-transfers|traces|named \
@@ -43,7 +43,7 @@ impl Options {
             quick: false,
             light: false,
             each: false,
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            jobs: cores(),
             json: None,
             before: None,
         };
@@ -62,7 +62,7 @@ impl Options {
                 "--only" => {
                     options.only = flags.value()?.split(',').map(part).collect::<Result<_, _>>()?
                 }
-                "--protocols" => options.protocols = protocols(flags.value()?),
+                "--protocols" => options.protocols = protocols(flags.value()?)?,
                 "--traces" => options.traces = Some(flags.value()?.into()),
                 "--quick" => options.quick = true,
                 "--light" => options.light = true,
@@ -74,7 +74,7 @@ impl Options {
         }
         if options.protocols.is_empty() {
             let all = "rrtp,rrtp+bbr,cubic,bbr3,copa";
-            options.protocols = protocols(if options.quick { "rrtp,rrtp+bbr" } else { all });
+            options.protocols = protocols(if options.quick { "rrtp,rrtp+bbr" } else { all })?;
         }
         Ok(options)
     }
@@ -114,32 +114,20 @@ fn part(name: &str) -> Result<BenchPart, String> {
 }
 
 /// Commas within parentheses belong to a protocol.
-pub fn protocols(text: &str) -> Vec<String> {
-    let (mut list, mut depth) = (vec![String::new()], 0);
-    for c in text.chars() {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        match list.last_mut() {
-            Some(last) if c != ',' || depth > 0 => last.push(c),
-            _ => list.push(String::new()),
-        }
-    }
-    list.iter().map(|p| p.trim().to_string()).filter(|p| !p.is_empty()).collect()
+pub fn protocols(text: &str) -> Result<Vec<String>, String> {
+    let list = narrows_base::spec::split(text).map_err(|e| e.to_string())?;
+    Ok(list.iter().map(|p| p.trim().to_string()).filter(|p| !p.is_empty()).collect())
 }
 
 /// The trace files of a folder, by name.
 pub fn recorded(folder: &Path) -> Result<Vec<BenchNetwork>, String> {
-    let wrong = |e: std::io::Error| format!("--traces {}: {e}", folder.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
-        if path.is_file() && path.extension().is_none_or(|e| e != "md" && e != "txt") {
-            files.push(path);
-        }
-    }
+    let is_trace =
+        |p: &PathBuf| p.is_file() && p.extension().is_none_or(|e| e != "md" && e != "txt");
+    let mut files = entries(folder).map_err(|e| format!("--traces {e}"))?;
+    files.retain(is_trace);
     if files.is_empty() {
         return Err(format!("--traces {}: no files", folder.display()));
     }
-    files.sort();
     let recorded = files.iter().map(|file| draw::recorded(file));
     let all = recorded.chain(files.iter().map(|file| draw::modelled(file)));
     all.collect::<Result<_, String>>().map_err(|e| format!("--traces: {e}"))
@@ -151,10 +139,9 @@ pub fn recorded(folder: &Path) -> Result<Vec<BenchNetwork>, String> {
 /// An unknown flag or protocol, a trace that does not parse, a file that cannot be read or written.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::read(args).map_err(|e| format!("bench networks: {e}"))?;
-    let before = options.before.as_deref().map(read::<Results>).transpose()?;
+    let before = options.before.as_deref().map(kept::<Results>).transpose()?;
     let items = options.items()?;
-    let control =
-        RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: options.jobs };
+    let control = RunControl::quiet(options.jobs);
     let simulated = simulate(&items, &options.protocols, &control)?;
     let results = simulated.unwrap_or_default().results;
     if options.each {
@@ -173,7 +160,10 @@ mod tests {
 
     #[test]
     fn commas_in_parentheses_do_not_separate_protocols() {
-        assert_eq!(protocols("rrtp, cubic(c=1,beta=0.5)"), ["rrtp", "cubic(c=1,beta=0.5)"]);
+        assert_eq!(
+            protocols("rrtp, cubic(c=1,beta=0.5)").unwrap(),
+            ["rrtp", "cubic(c=1,beta=0.5)"]
+        );
     }
 
     #[test]
@@ -189,12 +179,12 @@ mod tests {
             }
         });
         let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
-        let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+        let control = RunControl::quiet(1);
         let results = simulate(&items, &options.protocols, &control).unwrap().unwrap().results;
         let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
         let file = file.to_string_lossy();
-        keep(&file, &results).unwrap();
-        let before: Results = read(&file).unwrap();
+        keep(&*file, &results).unwrap();
+        let before: Results = kept(&*file).unwrap();
         std::fs::remove_file(&*file).unwrap();
         assert_eq!(before.len(), items.len());
         let text = page::text(&items, &results, &options.protocols, Some(&before));

@@ -1,6 +1,7 @@
 //! The compiled eBPF programs of `apps/kernel/bpf`: made from their source, or compared with it.
 
-use crate::command::run;
+use crate::command::{is_installed, run};
+use crate::files::failed;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +14,7 @@ const COMPARED: [&str; 2] = [".text", ".rel.text"];
 
 /// Compiles the source again and compares the instructions, if the compiler is installed.
 pub fn check() -> Result<(), String> {
-    if Command::new(COMPILER).arg("--version").output().is_err() {
+    if !is_installed(COMPILER) {
         eprintln!("eBPF programs: not compared with their source, for {COMPILER} is not installed");
         return Ok(());
     }
@@ -48,7 +49,7 @@ fn compile(to: &Path) -> Result<(), String> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
+    std::fs::read(path).map_err(failed(path))
 }
 
 /// A section of a 64-bit little-endian ELF file.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// Runs cargo.
@@ -34,9 +34,42 @@ pub fn built(program: &str) -> Result<PathBuf, String> {
     Ok(Path::new(&target()).join("debug").join(program))
 }
 
+/// Number of threads that the machine runs at once.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The folder of build results.
 pub fn target() -> String {
     std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into())
+}
+
+/// Whether a program succeeds with these arguments. Its output is not shown.
+pub fn succeeds(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Whether a program is installed.
+pub fn is_installed(program: &str) -> bool {
+    succeeds(program, &["--version"])
+}
+
+/// Whether Rust can compile for a target.
+pub fn has_target(triple: &str) -> bool {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let folder = output(&rustc, &["--print", "target-libdir", "--target", triple]);
+    folder.is_ok_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+/// The output of a program that succeeds.
+pub fn output(program: &str, args: &[&str]) -> Result<String, String> {
+    let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
+    match out.status.success() {
+        true => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&out.stderr).trim())),
+    }
 }
 
 /// Runs a program, and prints how long it took. Messages name it by `shown`.

@@ -1,6 +1,7 @@
 //! Checks that crates depend only on those listed for them in `docs/architecture.md`, directly or not, and that every
 //! file of a crate that the page names exists.
 
+use crate::files::{name, read, rust_files};
 use crate::members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,11 +13,11 @@ const OURS: &str = "narrows-";
 
 /// Holds the crates to the list.
 pub fn check(root: &Path) -> Result<(), String> {
-    let page = read(&root.join(PAGE))?;
+    let page = read(root.join(PAGE))?;
     let order = order(&page)?;
-    let folders = members::folders(root).map_err(|e| format!("folders of crates: {e}"))?;
+    let folders = members::folders(root)?;
     for path in &folders {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name(path);
         if DEVELOPERS.contains(&name.as_str()) {
             continue;
         }
@@ -29,17 +30,16 @@ pub fn check(root: &Path) -> Result<(), String> {
                 path.display()
             ));
         }
-        let used = dependencies(&read(&path.join("Cargo.toml"))?);
+        let used = dependencies(&read(path.join("Cargo.toml"))?);
         if let Some(other) = used.difference(below).next() {
             return Err(format!("by {PAGE}, '{name}' does not stand on '{other}', which it uses"));
         }
     }
     let mut files = Vec::new();
     for path in &folders {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        files_below(&path.join("src"), &format!("/{name}/src"), &mut files)?;
+        files.extend(rust_files(&path.join("src"))?);
     }
-    match named_files(&page).find(|name| !files.iter().any(|f| f.ends_with(&format!("/{name}")))) {
+    match named_files(&page).find(|name| !files.iter().any(|f| f.ends_with(name))) {
         Some(name) => Err(format!("{PAGE} names '{name}', which is no file of any crate")),
         None => Ok(()),
     }
@@ -51,24 +51,6 @@ fn named_files(page: &str) -> impl Iterator<Item = &str> {
         let is_path = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_./".contains(&b));
         is_path && name.ends_with(".rs") && !name.contains("NAME")
     })
-}
-
-fn files_below(folder: &Path, at: &str, files: &mut Vec<String>) -> Result<(), String> {
-    let why = |e: std::io::Error| format!("{}: {e}", folder.display());
-    for entry in std::fs::read_dir(folder).map_err(why)? {
-        let entry = entry.map_err(why)?;
-        let path = format!("{at}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type().map_err(why)?.is_dir() {
-            files_below(&entry.path(), &path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Every crate of the page's list with its floor and all its dependencies, direct or not. A line is a name, a

@@ -1,6 +1,7 @@
 //! Checks of the dependencies, by cargo-deny and `deny.toml`.
 
-use crate::command::{cargo_command, run};
+use crate::command::{cargo_command, output, run, succeeds};
+use crate::files::write;
 use std::process::Command;
 
 /// Required version; another one is replaced, since names of checks change between versions.
@@ -42,8 +43,7 @@ pub fn check_changed() -> Result<(), String> {
         eprintln!("dependencies: as in {CHECKED}, which cargo xtask deny wrote");
         return Ok(());
     }
-    let mut reach = Command::new("git");
-    if reach.args(["ls-remote", DATABASE, "HEAD"]).output().is_ok_and(|out| out.status.success()) {
+    if succeeds("git", &["ls-remote", DATABASE, "HEAD"]) {
         return check();
     }
     eprintln!("dependencies: {LOCAL} as in {CHECKED}; {NOT_FETCHED}");
@@ -57,10 +57,8 @@ fn section(what: &str, hashes: &str) -> String {
 
 /// A line for each input; `None` without git.
 fn hashes() -> Option<String> {
-    let out = Command::new("git").arg("hash-object").args(INPUTS).output().ok()?;
-    let lines = String::from_utf8_lossy(&out.stdout);
-    let lines = lines.lines().zip(INPUTS).map(|(hash, file)| format!("{hash} {file}\n"));
-    out.status.success().then(|| lines.collect())
+    let hashes = output("git", &[&["hash-object"][..], &INPUTS].concat()).ok()?;
+    Some(hashes.lines().zip(INPUTS).map(|(hash, file)| format!("{hash} {file}\n")).collect())
 }
 
 /// Checks the workspace and the two beside it, and writes each passed check to `deny.checked`. A lock file that is out of
@@ -88,7 +86,7 @@ fn record(what: &str) -> Result<(), String> {
     let parts = if what == LOCAL { [now, kept] } else { [kept, now] };
     let [local, advisories] = parts;
     let text = section(LOCAL, &local) + &section(ADVISORIES, &advisories);
-    std::fs::write(CHECKED, text).map_err(|e| format!("{CHECKED}: {e}"))
+    write(CHECKED, text)
 }
 
 /// All checks, by calls of cargo-deny for a workspace; `passed` gets the name of each that passed.

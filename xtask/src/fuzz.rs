@@ -1,8 +1,8 @@
 //! Fuzzing: under libFuzzer if it is installed, else with the runner of `apps/fuzzed`.
 
-use crate::command::cargo;
+use crate::command::{cargo, succeeds};
+use crate::files::entries;
 use crate::flags::Flags;
-use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
@@ -38,10 +38,10 @@ fn read(rest: &[String]) -> Result<Options, String> {
 /// Fuzzes each target.
 pub fn run(rest: &[String]) -> Result<(), String> {
     let options = read(rest)?;
-    if !options.mutational && has_fuzzer() {
-        let targets = targets()?;
-        for target in targets.iter().filter(|t| options.target.as_ref().is_none_or(|one| one == *t))
-        {
+    if !options.mutational && succeeds("cargo", &["+nightly", "fuzz", "--version"]) {
+        let all = entries("fuzz/fuzz_targets".as_ref())?;
+        let targets = all.iter().filter_map(|file| file.file_stem()?.to_str());
+        for target in targets.filter(|t| options.target.as_ref().is_none_or(|one| one == t)) {
             let time = format!("-max_total_time={}", options.seconds);
             cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
         }
@@ -57,24 +57,6 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     args.extend(["--bin", "mutational", "--", &seconds, &seed]);
     args.extend(options.target.as_deref());
     cargo(&args)
-}
-
-fn has_fuzzer() -> bool {
-    let mut version = Command::new("cargo");
-    version.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
-}
-
-/// The targets are the files of a folder.
-fn targets() -> Result<Vec<String>, String> {
-    let folder =
-        std::fs::read_dir("fuzz/fuzz_targets").map_err(|e| format!("fuzz_targets: {e}"))?;
-    let name = |e: std::io::Result<std::fs::DirEntry>| {
-        e.ok()?.path().file_stem()?.to_str().map(str::to_string)
-    };
-    let mut names: Vec<String> = folder.filter_map(name).collect();
-    names.sort();
-    Ok(names)
 }
 
 /// Checks that `fuzz/Cargo.lock` fits the crates. It belongs to a separate workspace, which other commands do not

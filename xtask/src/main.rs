@@ -14,6 +14,7 @@ mod bpf;
 mod command;
 mod crate_order;
 mod deny;
+mod files;
 #[cfg(feature = "validate")]
 mod findings;
 mod flags;
@@ -24,8 +25,6 @@ mod packages;
 mod python;
 #[cfg(feature = "measure")]
 mod real;
-#[cfg(feature = "measure")]
-mod section;
 #[cfg(feature = "measure")]
 mod sim_vs_real;
 mod sources;

@@ -1,6 +1,7 @@
 //! `cargo xtask package`: the packages for users, in `target/package`, with a table of the files.
 
-use crate::command::{cargo, run};
+use crate::command::{cargo, has_target, is_installed, output, run};
+use crate::files::{entries, failed, name, write};
 use crate::python::environment;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,10 +30,10 @@ pub fn package(rest: &[String]) -> Result<(), String> {
         check_built(&Path::new(&target).join("debug"))?;
     } else {
         let is_named = std::env::var_os("CC_x86_64_unknown_linux_musl").is_some();
-        let has_compiler = is_named || STATIC_COMPILERS.into_iter().any(starts);
-        check_installed(has_static_target(), has_compiler)?;
+        let has_compiler = is_named || STATIC_COMPILERS.into_iter().any(is_installed);
+        check_installed(has_target(STATIC), has_compiler)?;
     }
-    let out = std::path::absolute(OUT).map_err(|e| format!("{OUT}: {e}"))?;
+    let out = std::path::absolute(OUT).map_err(failed(OUT.as_ref()))?;
     fs::create_dir_all(&out).map_err(failed(&out))?;
     for old in made(&out)? {
         fs::remove_file(&old).map_err(failed(&old))?;
@@ -57,7 +58,7 @@ pub fn package(rest: &[String]) -> Result<(), String> {
     println!("| file | size | needs |\n|---|---|---|");
     for (file, needs) in &table {
         let size = fs::metadata(file).map_err(failed(file))?.len() as f64 / 1e6;
-        println!("| {} | {size:.1} MB | {needs} |", name_of(file));
+        println!("| {} | {size:.1} MB | {needs} |", name(file));
     }
     if has("--try") { try_all(&out, has("--debug")) } else { Ok(()) }
 }
@@ -82,24 +83,6 @@ fn check_built(folder: &Path) -> Result<(), String> {
             file.display()
         ))
     })
-}
-
-/// Whether the standard library of [`STATIC`] is installed.
-fn has_static_target() -> bool {
-    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-    let folder =
-        Command::new(rustc).args(["--print", "target-libdir", "--target", STATIC]).output();
-    folder.is_ok_and(|o| Path::new(String::from_utf8_lossy(&o.stdout).trim()).is_dir())
-}
-
-/// Whether a program is installed.
-fn starts(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok()
 }
 
 const COMMAND: [&str; 6] = ["build", "--locked", "--package", "narrows-cli", "--features", "full"];
@@ -151,9 +134,7 @@ fn stage(binary: &Path, out: &Path) -> Result<PathBuf, String> {
         ("zsh", "zsh/vendor-completions/_narrows"),
         ("fish", "fish/vendor_completions.d/narrows.fish"),
     ] {
-        let text = Command::new(&command).args(["completions", shell]).output();
-        let text = text.map_err(failed(&command))?;
-        fs::write(share.join(file), text.stdout).map_err(failed(Path::new(file)))?;
+        write(share.join(file), output(&command.to_string_lossy(), &["completions", shell])?)?;
     }
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&root), "chmod the staged files")?;
     Ok(root)
@@ -181,8 +162,7 @@ fn deb(out: &Path, staged: &Path, needs_glibc: bool) -> Result<PathBuf, String> 
     run(Command::new("cp").arg("-r").arg(staged).arg(&folder), "copy the staged files")?;
     let control = folder.join("DEBIAN");
     run(Command::new("cp").args(["-r", "packaging/deb"]).arg(&control), "cp packaging/deb")?;
-    let kilobytes = Command::new("du").arg("-sk").arg(staged).output().map_err(failed(staged))?;
-    let kilobytes = String::from_utf8_lossy(&kilobytes.stdout);
+    let kilobytes = output("du", &["-sk", &staged.to_string_lossy()])?;
     let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0");
     let depends = if needs_glibc { "Depends: libc6\n" } else { "" };
     let text = format!(
@@ -192,7 +172,7 @@ fn deb(out: &Path, staged: &Path, needs_glibc: bool) -> Result<PathBuf, String> 
          Narrows compares transport protocols on a simulated link, emulates links for any\n \
          program, and carries files, tunnels and media over lossy and slow links.\n"
     );
-    fs::write(control.join("control"), text).map_err(failed(&control))?;
+    write(control.join("control"), text)?;
     let list = "find etc -type f | sort | sed 's,^,/,' >DEBIAN/conffiles";
     run(Command::new("sh").args(["-c", list]).current_dir(&folder), list)?;
     let file = out.join(format!("narrows_{VERSION}_amd64.deb"));
@@ -208,7 +188,7 @@ fn deb(out: &Path, staged: &Path, needs_glibc: bool) -> Result<PathBuf, String> 
 
 /// The package of Fedora and its relatives, if `rpmbuild` is installed.
 fn rpm(out: &Path, staged: &Path) -> Result<Option<PathBuf>, String> {
-    if !starts("rpmbuild") {
+    if !is_installed("rpmbuild") {
         eprintln!("no rpm: rpmbuild is not installed");
         return Ok(None);
     }
@@ -253,8 +233,8 @@ fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
         maturin(&args)?;
     }
     let find = |end: &str| {
-        let found = made(out)?.into_iter().find(|file| name_of(file).ends_with(end));
-        let is_python = |file: &PathBuf| name_of(file).starts_with("narrows-");
+        let found = made(out)?.into_iter().find(|file| name(file).ends_with(end));
+        let is_python = |file: &PathBuf| name(file).starts_with("narrows-");
         found.filter(is_python).ok_or_else(|| format!("maturin made no {end}"))
     };
     Ok([find(".whl")?, sdist])
@@ -263,10 +243,10 @@ fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
 /// The checksums of everything.
 fn sums(out: &Path) -> Result<(), String> {
     let files = made(out)?;
-    let names = files.iter().map(|file| name_of(file));
+    let names = files.iter().map(|file| name(file));
     let sums = Command::new("sha256sum").args(names).current_dir(out).output();
     let sums = sums.map_err(|e| format!("sha256sum: {e}"))?;
-    fs::write(out.join("SHA256SUMS"), sums.stdout).map_err(failed(out))
+    write(out.join("SHA256SUMS"), sums.stdout)
 }
 
 /// Installs, uses and removes the packages, the crates among them.
@@ -290,8 +270,8 @@ fn try_packages(out: &Path, is_debug: bool) -> Result<(), String> {
         run(Command::new("bash").arg(format!("packaging/try/{name}")).arg(out), what)
     };
     script("wheel.sh", "the wheel and the sources without Rust")?;
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-    if is_root && starts("systemd-nspawn") {
+    let is_root = output("id", &["-u"]).is_ok_and(|id| id.trim() == "0");
+    if is_root && is_installed("systemd-nspawn") {
         script("boot.sh", "the packages in a booted scratch system")?;
     } else {
         eprintln!("deb and rpm: not tried, since that needs root and systemd-nspawn");
@@ -306,24 +286,9 @@ fn try_packages(out: &Path, is_debug: bool) -> Result<(), String> {
 /// The files that users get.
 fn made(out: &Path) -> Result<Vec<PathBuf>, String> {
     let ends = [".tar.gz", ".deb", ".rpm", ".whl"];
-    let mut files = Vec::new();
-    for entry in fs::read_dir(out).map_err(failed(out))? {
-        let path = entry.map_err(failed(out))?.path();
-        if ends.iter().any(|end| name_of(&path).ends_with(end)) {
-            files.push(path);
-        }
-    }
-    files.sort();
+    let mut files = entries(out)?;
+    files.retain(|path| ends.iter().any(|end| name(path).ends_with(end)));
     Ok(files)
-}
-
-fn name_of(file: &Path) -> String {
-    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> String + use<> {
-    let path = path.display().to_string();
-    move |e| format!("{path}: {e}")
 }
 
 #[cfg(test)]
@@ -338,7 +303,7 @@ mod tests {
             assert!(line.contains("apt-get install musl-tools"), "{line}");
         }
         check_installed(true, true).unwrap();
-        assert!(starts("cargo") && !starts("no-such-compiler"));
+        assert!(is_installed("cargo") && !is_installed("no-such-compiler"));
     }
 
     #[test]

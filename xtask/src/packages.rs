@@ -1,8 +1,7 @@
 //! Checks for users of the crates: packages can be published, and have few dependencies.
 
-use crate::command::cargo;
+use crate::command::{cargo, output};
 use std::collections::BTreeSet;
-use std::process::Command;
 
 /// A package, its features, and the most crates that compile for it, itself and build dependencies included, on this
 /// system. To add a dependency, raise the bound here and give the reason.
@@ -41,14 +40,9 @@ pub fn check_counts() -> Result<(), String> {
 
 /// The crates that compile for a package with these features, itself included.
 fn crates_of(package: &str, features: &str) -> Result<BTreeSet<String>, String> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["tree", "--locked", "--package", package, "--features", features]);
-    command.args(["--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
-    let output = command.output().map_err(|e| format!("'cargo tree' could not be started: {e}"))?;
-    if !output.status.success() {
-        return Err(format!("'cargo tree' failed: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let of = ["tree", "--locked", "--package", package, "--features", features];
+    let what = ["--edges", "normal,build", "--prefix", "none", "--format", "{p}"];
+    let text = output(env!("CARGO"), &[of, what].concat())?;
     Ok(text.lines().map(package_of).filter(|p| !p.is_empty()).collect())
 }
 

@@ -1,8 +1,9 @@
 //! The tests of the Python package: in a virtual environment of their own, below the target folder.
 
-use crate::command::{built, run};
+use crate::command::{built, run, succeeds};
+use crate::files::{failed, read, write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const PACKAGE: &str = "python";
 const ENVIRONMENT: &str = "target/python/environment";
@@ -78,7 +79,7 @@ pub fn place(profile: &str) -> Result<(), String> {
     let to = Path::new(PACKAGE).join("python/narrows").join(to);
     // A program that has it loaded keeps the one that it has.
     let _ = std::fs::remove_file(&to);
-    std::fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
+    std::fs::copy(&from, &to).map_err(failed(&from))?;
     Ok(())
 }
 
@@ -86,19 +87,15 @@ pub fn place(profile: &str) -> Result<(), String> {
 fn interpreter(script: &str) -> Option<String> {
     let own = std::env::var("PYTHON").ok();
     let known = ["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
-    let is_usable = |name: &String| {
-        let mut command = Command::new(name);
-        command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|s| s.success())
-    };
+    let is_usable = |name: &String| succeeds(name, &["-c", script]);
     own.into_iter().chain(known.map(String::from)).find(is_usable)
 }
 
 /// A virtual environment in this folder with the packages of the list; made again when the list has changed.
 pub fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
     let shown = folder;
-    let folder = std::path::absolute(folder).map_err(|e| format!("{folder}: {e}"))?;
-    let wanted = std::fs::read_to_string(list).map_err(|e| format!("{list}: {e}"))?;
+    let folder = std::path::absolute(folder).map_err(failed(folder.as_ref()))?;
+    let wanted = read(list)?;
     let mark = folder.join("installed.txt");
     if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
         return Ok(folder);
@@ -111,6 +108,6 @@ pub fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, St
         Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--requirement", list]),
         &format!("pip install --requirement {list}"),
     )?;
-    std::fs::write(&mark, wanted).map_err(|e| format!("{}: {e}", mark.display()))?;
+    write(&mark, wanted)?;
     Ok(folder)
 }

@@ -1,8 +1,9 @@
 //! Checks pages and sources: sentences, comments, names, bindings, and the order of a crate's files.
 
+use crate::files::{entries, read, rust_files};
 use crate::members;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Words in a sentence from which it counts as long, and the largest part of a page's or crate's sentences that may be.
 const LONG_SENTENCE: usize = 36;
@@ -42,7 +43,9 @@ type Module = Vec<String>;
 pub fn check(root: &Path) -> Result<(), String> {
     let mut faults = Vec::new();
     for folder in [root.to_path_buf(), root.join("docs")] {
-        for page in files(&folder, "md", false)? {
+        for page in
+            entries(&folder)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "md"))
+        {
             let text = read(&page)?;
             if !text.starts_with(GENERATED) {
                 faults.extend(prose(&page, &text));
@@ -53,9 +56,9 @@ pub fn check(root: &Path) -> Result<(), String> {
     let mut tuples = 0;
     let mut parameters = 0;
     let mut tests = Vec::new();
-    for folder in members::folders(root).map_err(|e| format!("folders of crates: {e}"))? {
+    for folder in members::folders(root)? {
         let mut comments = String::new();
-        for file in files(&folder.join("src"), "rs", true)? {
+        for file in rust_files(&folder.join("src"))? {
             let text = read(&file)?;
             faults.extend(empty_comments(&text).map(|c| format!("{}: {c}", file.display())));
             let comment =
@@ -72,7 +75,7 @@ pub fn check(root: &Path) -> Result<(), String> {
             }
         }
         if folder.join("tests").is_dir() {
-            for file in files(&folder.join("tests"), "rs", true)? {
+            for file in rust_files(&folder.join("tests"))? {
                 tests.extend(poor_test_names(&read(&file)?));
             }
         }
@@ -98,25 +101,6 @@ pub fn check(root: &Path) -> Result<(), String> {
         ));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-fn files(folder: &Path, extension: &str, below: bool) -> Result<Vec<PathBuf>, String> {
-    let cannot = |e: std::io::Error| format!("{}: {e}", folder.display());
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
-        if path.is_dir() && below {
-            found.extend(files(&path, extension, below)?);
-        } else if path.extension().is_some_and(|e| e == extension) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// The long and vague sentences of a text in Markdown that has too many of them.
@@ -280,7 +264,7 @@ struct Names {
 fn circle_in(folder: &Path) -> Result<Option<String>, String> {
     let source = folder.join("src");
     let mut all = BTreeMap::new();
-    for path in files(&source, "rs", true)? {
+    for path in rust_files(&source)? {
         let inside = path.strip_prefix(&source).unwrap_or(&path).with_extension("");
         let mut module: Module = inside.iter().map(|p| p.to_string_lossy().into_owned()).collect();
         let is_program = module[0] == "bin" || module == ["main"] && source.join("lib.rs").exists();

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test of the workspace, several programs at once.
 
-use crate::command::{BUILD, cargo_command, run_apart};
+use crate::command::{BUILD, cargo_command, cores, run_apart};
 use crate::{python, web};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -83,12 +83,11 @@ fn program(message: &str) -> Option<Program> {
 /// Runs the groups, each in its order, as many at once as there are cores: a program has as many threads, but many tests
 /// wait for sockets, processes and the kernel. The others run after a failure, too.
 fn at_once(groups: VecDeque<Vec<Program>>) -> Result<(), String> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let groups = Mutex::new(groups);
     let failed = Mutex::new(Vec::new());
     let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
-        for _ in 0..workers {
+        for _ in 0..cores() {
             scope.spawn(|| {
                 while let Some(group) = next() {
                     for (mut command, name) in group {

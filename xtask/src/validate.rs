@@ -2,6 +2,8 @@
 
 mod fingerprints;
 
+use crate::command::cores;
+use crate::files::{self, failed, marked, marks, name, read, section, with_section};
 use fingerprints::Fingerprints;
 use narrows_experiments::coverage::{self, Coverage};
 use narrows_experiments::{
@@ -56,7 +58,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             ));
         }
     }
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = cores();
     if has("--try") {
         let mut tried = folders.iter().filter(|f| named.contains(&name(f).as_str()));
         return tried.try_for_each(|f| try_out(&experiment::load(f)?, jobs));
@@ -64,8 +66,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let sample = check && !every && named.is_empty();
     let mut fingerprints = Fingerprints::read(&root)?;
     let wanted = |id: &str| named.is_empty() || named.contains(&id);
-    let [has_linux, has_ns2] =
-        [LINUX, NS2].map(|id| wanted(id) && (!sample || fingerprints.is_simulated(id)));
     let mut written = Written::new();
     let experiments = readable(&folders);
     let mut faults = Vec::new();
@@ -80,34 +80,22 @@ pub fn run(args: &[String]) -> Result<(), String> {
             Err(fault) => faults.push(fault),
         }
     }
-    let mut kernel = between(&root, LINUX);
-    if has_linux {
-        eprintln!("{LINUX}");
-        match linux::section(&root.join("experiments").join(LINUX), jobs) {
-            Ok(found) => {
-                written.insert(PathBuf::from("experiments/linux/results.md"), found.page);
-                kernel = Some(found.summary);
+    let before = read(root.join(PAGE)).unwrap_or_default();
+    let mut comparisons =
+        [LINUX, NS2].map(|id| section(&before, id).unwrap_or_default().to_string());
+    for (id, summary) in [LINUX, NS2].into_iter().zip(&mut comparisons) {
+        if wanted(id) && (!sample || fingerprints.is_simulated(id)) {
+            eprintln!("{id}");
+            match comparison(id, &root, jobs, &mut written) {
+                Ok(found) => *summary = found,
+                Err(fault) => faults.push(fault),
             }
-            Err(fault) => faults.push(fault),
-        }
-    }
-    let mut section = between(&root, NS2);
-    if has_ns2 {
-        eprintln!("{NS2}");
-        match ns2::section(&root.join("experiments").join(NS2), jobs) {
-            Ok(found) => {
-                written.insert(PathBuf::from("experiments/ns2/figure.svg"), found.figure);
-                written.insert(PathBuf::from("experiments/ns2/README.md"), found.page);
-                section = Some(found.summary);
-            }
-            Err(fault) => faults.push(fault),
         }
     }
     if let Some(papers) = done.iter().find(|d| d.id == PAPERS) {
-        let text = read(&root.join(PAPERS_PAGE))?;
-        let page = with_table(&text, &page::table(&papers.judged)).ok_or_else(|| {
-            format!("{PAPERS_PAGE} has no marks '{}' and its end", begin(PAPERS).trim())
-        })?;
+        let text = read(root.join(PAPERS_PAGE))?;
+        let page = with_section(&text, PAPERS, &page::table(&papers.judged))
+            .ok_or_else(|| format!("{PAPERS_PAGE} lacks the marks {:?}", marks(PAPERS)))?;
         written.insert(PAPERS_PAGE.into(), page);
     }
     let results: Vec<(&str, &[CheckedClaim])> =
@@ -117,14 +105,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     // The completed experiments are written even if others failed.
     if faults.is_empty() {
-        let text = read(&root.join("experiments").join(FINDINGS))?;
-        let figures = coverage::read(&read(&root.join("experiments").join(FIGURES))?)?;
+        let text = read(root.join("experiments").join(FINDINGS))?;
+        let figures = coverage::read(&read(root.join("experiments").join(FIGURES))?)?;
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
         match crate::findings::filled(&text, find) {
             Ok(findings) => {
-                let sections = [&kernel, &section].map(|s| s.as_deref().unwrap_or_default());
-                let page = all(&done, sections, &findings, &figures);
-                written.insert(PAGE.into(), page);
+                written.insert(PAGE.into(), all(&done, &comparisons, &findings, &figures));
             }
             Err(fault) => faults.push(fault),
         }
@@ -171,6 +157,20 @@ struct ExperimentVerdicts {
     judged: Vec<CheckedClaim>,
 }
 
+/// The summary of a comparison with another simulator or the kernel.
+fn comparison(id: &str, root: &Path, jobs: usize, written: &mut Written) -> Result<String, String> {
+    let folder = root.join("experiments").join(id);
+    if id == LINUX {
+        let found = linux::section(&folder, jobs)?;
+        written.insert("experiments/linux/results.md".into(), found.page);
+        return Ok(found.summary);
+    }
+    let found = ns2::section(&folder, jobs)?;
+    written.insert("experiments/ns2/figure.svg".into(), found.figure);
+    written.insert("experiments/ns2/README.md".into(), found.page);
+    Ok(found.summary)
+}
+
 fn fresh(e: Experiment, jobs: usize, written: &mut Written) -> Result<ExperimentVerdicts, String> {
     let id = e.file.id.clone();
     eprintln!("{id}");
@@ -209,17 +209,14 @@ fn print(done: &ExperimentVerdicts) {
 /// The verdicts of an experiment that is not run this time.
 fn kept(e: Experiment) -> Result<ExperimentVerdicts, String> {
     let path = e.folder.join("result.json");
-    let judged = match std::fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,
-        Err(_) => Vec::new(),
-    };
+    let judged = if path.exists() { files::kept(&path)? } else { Vec::new() };
     Ok(ExperimentVerdicts { id: e.file.id, title: e.file.title, judged })
 }
 
 /// `docs/validation.md`.
 fn all(
     done: &[ExperimentVerdicts],
-    [linux, ns2]: [&str; 2],
+    comparisons: &[String; 2],
     findings: &str,
     figures: &Coverage,
 ) -> String {
@@ -249,8 +246,8 @@ fn all(
          undecided, 10, 20, 40 and 80 seeds (of shares of runs 20, 52 and 80) have been tried \
          ([how](../experiments/README.md#verdicts)).\n\n{summary}\n\
          {missing}\n\
-         ## Against the Linux kernel\n\n{}{linux}{}\n\
-         ## Against ns-2\n\n{}{ns2}{}\n\
+         ## Against the Linux kernel\n\n{}\n\
+         ## Against ns-2\n\n{}\n\
          ## Against closed forms\n\n\
          Ours over the model's; the scenarios and ranges of validity are in the folders.\n\n{forms}\n\
          ## Against the papers\n\n\
@@ -258,32 +255,9 @@ fn all(
          {findings}\n\
          ### All experiments\n\n\
          {all}",
-        begin(LINUX),
-        end(LINUX),
-        begin(NS2),
-        end(NS2),
+        marked(LINUX, &comparisons[0]),
+        marked(NS2, &comparisons[1]),
     )
-}
-
-fn begin(part: &str) -> String {
-    format!("<!-- begin {part} -->\n")
-}
-fn end(part: &str) -> String {
-    format!("<!-- end {part} -->\n")
-}
-
-/// The papers' page with another table between its marks.
-fn with_table(page: &str, table: &str) -> Option<String> {
-    let (before, rest) = page.split_once(&begin(PAPERS))?;
-    let (_, after) = rest.split_once(&end(PAPERS))?;
-    Some(format!("{before}{}{table}{}{after}", begin(PAPERS), end(PAPERS)))
-}
-
-/// A part of the present page.
-fn between(root: &Path, part: &str) -> Option<String> {
-    let text = std::fs::read_to_string(root.join(PAGE)).ok()?;
-    let (_, rest) = text.split_once(&begin(part))?;
-    Some(rest.split_once(&end(part))?.0.to_string())
 }
 
 fn write(root: &Path, written: &Written) -> Result<(), String> {
@@ -292,11 +266,10 @@ fn write(root: &Path, written: &Written) -> Result<(), String> {
         if std::fs::read_to_string(&path).is_ok_and(|old| old == *text) {
             continue;
         }
-        let say = |e: std::io::Error| format!("{}: {e}", path.display());
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(say)?;
+            std::fs::create_dir_all(folder).map_err(failed(folder))?;
         }
-        std::fs::write(&path, text).map_err(say)?;
+        files::write(&path, text)?;
         eprintln!("wrote {}", path.strip_prefix(root).unwrap_or(&path).display());
     }
     Ok(())
@@ -312,14 +285,6 @@ fn compare(root: &Path, written: &Written) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("out of date, run cargo xtask validate: {}", differ.join(", "))),
     }
-}
-
-fn name(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// The workspace's root.

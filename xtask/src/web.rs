@@ -1,8 +1,9 @@
 //! `cargo xtask web`: the page with the simulator in it, and its tests.
 
-use crate::command::{built, cargo_command, run, target};
+use crate::command::{built, cargo_command, has_target, is_installed, run, target};
+use crate::files::failed;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const TRIPLE: &str = "wasm32-unknown-unknown";
 /// Browsers that the tests can drive.
@@ -29,7 +30,7 @@ pub fn page(args: &[String]) -> Result<(), String> {
 
 /// Builds the module and writes the page around it by this program.
 fn written(mut program: Command) -> Result<PathBuf, String> {
-    if !has_target() {
+    if !has_target(TRIPLE) {
         return Err(format!("the target is missing: rustup target add {TRIPLE}"));
     }
     run(&mut module(), "the page's module")?;
@@ -40,13 +41,6 @@ fn written(mut program: Command) -> Result<PathBuf, String> {
         &format!("narrows-web {} {}", module.display(), page.display()),
     )?;
     Ok(page)
-}
-
-/// Whether Rust can compile for the module's target.
-fn has_target() -> bool {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = sysroot.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_string());
-    sysroot.is_ok_and(|root| Path::new(&root).join("lib/rustlib").join(TRIPLE).is_dir())
 }
 
 /// Compiles the module.
@@ -63,9 +57,7 @@ fn kept() -> Result<PathBuf, String> {
     let built = Path::new(&target()).join(TRIPLE).join("web/narrows_web.wasm");
     let kept = Path::new(&target()).join("web/page.wasm");
     let copied = kept.parent().map_or(Ok(()), std::fs::create_dir_all);
-    copied
-        .and_then(|()| std::fs::copy(&built, &kept))
-        .map_err(|e| format!("{}: {e}", kept.display()))?;
+    copied.and_then(|()| std::fs::copy(&built, &kept)).map_err(failed(&kept))?;
     Ok(kept)
 }
 
@@ -95,11 +87,5 @@ pub fn tests() -> Result<(), String> {
 
 /// Whether the module can be compiled and run.
 pub fn is_testable() -> bool {
-    is_installed("node") && has_target()
-}
-
-fn is_installed(program: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    is_installed("node") && has_target(TRIPLE)
 }

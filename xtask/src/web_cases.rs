@@ -1,5 +1,6 @@
 //! Questions with the digests of the command's engine, with which the page's module is compared.
 
+use crate::files::failed;
 use narrows_base::Duration;
 use narrows_lab::Question;
 use narrows_lab::execute::{RunControl, combined};
@@ -8,7 +9,6 @@ use narrows_scenario::{Plan, Scenario};
 use narrows_sim::protocol::every;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// The first networks of the development set of `bench networks`.
 const NETWORKS: usize = 200;
@@ -76,9 +76,9 @@ pub fn write(file: &Path) -> Result<(), String> {
         }
     }
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        std::fs::create_dir_all(folder).map_err(failed(folder))?;
     }
-    std::fs::write(file, json!(cases).to_string()).map_err(|e| format!("{}: {e}", file.display()))
+    crate::files::write(file, json!(cases).to_string())
 }
 
 fn options(network: &BenchNetwork, protocol: &str) -> Value {
@@ -104,7 +104,7 @@ fn digest(scenario: Scenario) -> Result<u64, String> {
 
 /// A cell, with the digest that the atlas lists.
 fn cell(network: &BenchNetwork, protocol: &str) -> Result<Value, String> {
-    let control = RunControl { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+    let control = RunControl::quiet(1);
     let simulated = simulate(std::slice::from_ref(network), &[protocol.into()], &control)?;
     let digests = simulated.map(|s| s.digests).unwrap_or_default();
     let listed = digests.get(&network.key()).and_then(|of| of.get(protocol)).copied();

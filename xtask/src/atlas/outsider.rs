@@ -1,8 +1,8 @@
 //! Controllers from outside: figures of `narrows scorecard --networks --json`, of `narrows.scorecard` in Python, or of
 //! stacks (`narrows-stacks networks --json`).
 
-use super::Atlas;
-use crate::section::read;
+use super::data::Atlas;
+use crate::files::kept;
 use narrows_lab::networks::{Figures, SCORECARD_SEED};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ struct ScoredNetwork {
 /// A file of another form, no protocol that the atlas lacks, or no equal network.
 pub fn add(atlas: &mut Atlas, file: &Path) -> Result<(), String> {
     let name = file.display().to_string();
-    let scorecard: Scorecard = read(&name)?;
+    let scorecard: Scorecard = kept(file)?;
     let named = |s: ScoredNetwork| ([s.network, s.description], s.figures);
     let scored: BTreeMap<[String; 2], _> = scorecard.networks.into_iter().map(named).collect();
     let all: BTreeSet<&String> = scored.values().flat_map(BTreeMap::keys).collect();
@@ -69,7 +69,6 @@ mod tests {
     use narrows_lab::execute::RunControl;
     use narrows_lab::networks::{BenchPart, NetworkScorecard};
     use narrows_report::network_scorecard;
-    use std::sync::atomic::AtomicBool;
 
     fn atlas(seed: u64) -> Atlas {
         let protocols = vec!["cubic".into()];
@@ -83,8 +82,7 @@ mod tests {
     #[test]
     fn scorecard_joins_tables_on_equal_networks() {
         let asked = NetworkScorecard { protocol: "reno".into(), networks: 1, seed: 3 };
-        let stop = AtomicBool::new(false);
-        let control = RunControl { stop: &stop, progress: &|_| (), jobs: 1 };
+        let control = RunControl::quiet(1);
         let scores = asked.measure(&control).unwrap().unwrap();
         let file = std::env::temp_dir().join(format!("narrows-outsider-{}", std::process::id()));
         std::fs::write(&file, network_scorecard::json(&asked, &scores).to_string()).unwrap();

@@ -1,8 +1,9 @@
 //! The pages of the atlas.
 
+use super::data::Atlas;
+use super::meanings;
 use super::pairs::{PairFigures, matrix};
 use super::worst::{self, WorstNetwork};
-use super::{Atlas, meanings};
 use narrows_lab::networks::scores::{self, Score};
 use narrows_lab::networks::{ATLAS_PARTS, BenchNetwork, BenchPart, IntervalValue};
 use std::fmt::Write as _;

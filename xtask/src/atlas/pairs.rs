@@ -1,6 +1,6 @@
 //! Every two protocols on one bottleneck. A pair is simulated in one order; the figures in the other are its mirror image.
 
-use super::Atlas;
+use super::data::Atlas;
 use narrows_lab::networks::{BenchPart, Figures, Results, draw};
 
 /// A protocol beside another: means over the bottlenecks.

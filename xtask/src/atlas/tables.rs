@@ -1,8 +1,9 @@
 //! The atlas as tables: CSV, Parquet, and their description.
 
+use super::data::{Atlas, Measured};
 use super::page::without_folder;
 use super::pairs::{PairFigures, matrix};
-use super::{Atlas, Measured};
+use crate::files::{self, failed, keep};
 use narrows_lab::networks::{ATLAS_PARTS, scores};
 use narrows_report::columns::{Columns, Values};
 use narrows_report::variables::of_measures;
@@ -30,10 +31,9 @@ pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
             ("narrows.seed", atlas.version.seed.to_string()),
         ];
         let csv = format!("{name}.csv");
-        std::fs::write(out.join(&csv), table.csv()).map_err(|e| format!("{csv}: {e}"))?;
+        files::write(out.join(&csv), table.csv())?;
         let packed = format!("{name}.parquet");
-        let mut sink =
-            std::fs::File::create(out.join(&packed)).map_err(|e| format!("{packed}: {e}"))?;
+        let mut sink = std::fs::File::create(out.join(&packed)).map_err(failed(out))?;
         table.parquet(&mut sink, &about, of_measures).map_err(|e| format!("{packed}: {e}"))?;
         let fields: Vec<_> = (table.0.iter())
             .map(|(column, values)| {
@@ -73,8 +73,7 @@ pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
         "keywords": KEYWORDS,
     });
     for (name, about) in [("datapackage.json", about), (".zenodo.json", deposit)] {
-        let text = serde_json::to_string_pretty(&about).map_err(|e| e.to_string())?;
-        std::fs::write(out.join(name), text + "\n").map_err(|e| format!("{name}: {e}"))?;
+        keep(out.join(name), &about)?;
     }
     Ok(())
 }

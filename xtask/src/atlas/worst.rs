@@ -1,11 +1,9 @@
 //! The worst network that `narrows attack` finds for a protocol.
 
-use super::Options;
 use narrows_base::Duration;
 use narrows_lab::attack::{Attack, Hunt, attack};
 use narrows_lab::execute::RunControl;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::AtomicBool;
 
 /// Networks that a search tries; with `--networks N` at most 8 N.
 const BUDGET: usize = 96;
@@ -35,27 +33,30 @@ pub struct WorstNetwork {
 }
 
 /// The number of networks that a search tries.
-pub fn budget(options: &Options) -> usize {
-    BUDGET.min(options.networks.saturating_mul(8))
+pub fn budget(networks: usize) -> usize {
+    BUDGET.min(networks.saturating_mul(8))
 }
 
 /// Searches.
-pub fn search(protocol: &str, options: &Options) -> Result<WorstSearch, String> {
-    let budget = budget(options);
+pub fn search(
+    protocol: &str,
+    budget: usize,
+    seed: u64,
+    jobs: usize,
+) -> Result<WorstSearch, String> {
     let asked = Attack {
         protocol: protocol.into(),
         hunt: HUNT,
         rival: None,
         budget,
-        seed: options.seed,
+        seed,
         duration: Duration::from_secs(SECONDS),
         report: 1,
     };
-    let stop = AtomicBool::new(false);
-    let control = RunControl { stop: &stop, progress: &|_| (), jobs: options.jobs };
+    let control = RunControl::quiet(jobs);
     let found = attack(&asked, &control).map_err(|e| format!("attack {protocol}: {e}"))?;
     let worst = found.worst.first().map(|worst| {
-        let options = asked.question(&worst.case, options.seed, SEEDS).options();
+        let options = asked.question(&worst.case, seed, SEEDS).options();
         let named = |(name, value): (&str, String)| (name.to_string(), value);
         WorstNetwork {
             protocol: protocol.into(),

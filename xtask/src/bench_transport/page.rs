@@ -3,10 +3,10 @@
 use super::rows::{
     CONNECTIONS, CROWD, HYSTERIA, LOOPBACK, LOOPBACK_S, LOSSY, NETS, SENDERS, TURNS,
 };
+use crate::files::write_section;
 use crate::real::ledger::LedgerRow;
 use crate::real::senders::{ComparedSender, table};
 use crate::real::{LATE_S, spread};
-use crate::section;
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/benchmarks.md";
@@ -33,7 +33,7 @@ pub struct LoadAround {
 
 /// Writes the section; the rest of the page stays.
 pub fn write(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> Result<(), String> {
-    section::write(PAGE, "transport", &text(rows, shorter, load))
+    write_section(PAGE, "transport", &text(rows, shorter, load))
 }
 
 /// Writes the section of the links beside Hysteria; the rest of the page stays.
@@ -43,11 +43,11 @@ pub fn write_lossy(
     load: &LoadAround,
     missing: Option<&String>,
 ) -> Result<(), String> {
-    section::write(PAGE, "hysteria", &lossy(rows, shorter, load, missing))
+    write_section(PAGE, "hysteria", &lossy(rows, shorter, load, missing))
 }
 
 fn lossy(rows: &[LedgerRow], shorter: f64, load: &LoadAround, missing: Option<&String>) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = crate::command::cores();
     let missing = missing
         .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
     format!(
@@ -75,7 +75,7 @@ Run `cargo xtask bench transport --links 1%,5%,10%,15%,20%,30%` (needs Go to bui
 }
 
 fn text(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = crate::command::cores();
     let seconds =
         NETS.iter().map(|n| format!("{} `{}` for {} s", n.name, n.spec, n.seconds * shorter));
     format!(

@@ -4,12 +4,13 @@
 //! line has the commit of the measured code.
 
 use super::ask::{MeasureOptions, RepeatMode};
+use crate::command::{output, target};
+use crate::files::failed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Identifies a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -57,25 +58,25 @@ pub struct Ledger {
 impl Ledger {
     /// `name` in the target folder. A new measurement puts the old file aside.
     pub fn open(name: &str, ask: &MeasureOptions) -> Result<Ledger, String> {
-        let folder = crate::command::target();
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{folder}: {e}"))?;
+        let folder = target();
+        std::fs::create_dir_all(&folder).map_err(failed(folder.as_ref()))?;
         Ledger::at(&Path::new(&folder).join(name), commit()?, ask)
     }
 
     fn at(path: &Path, commit: String, ask: &MeasureOptions) -> Result<Ledger, String> {
-        let cannot = |e: std::io::Error| format!("{}: {e}", path.display());
+        let cannot = failed(path);
         if ask.mode == RepeatMode::New && path.exists() {
-            std::fs::rename(path, path.with_extension("previous.jsonl")).map_err(cannot)?;
+            std::fs::rename(path, path.with_extension("previous.jsonl")).map_err(&cannot)?;
         }
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(e) => return Err(cannot(e)),
         };
-        let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(cannot)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(&cannot)?;
         if !text.is_empty() && !text.ends_with('\n') {
             // Killed in the middle of a line.
-            file.write_all(b"\n").map_err(cannot)?;
+            file.write_all(b"\n").map_err(&cannot)?;
         }
         let lines = || text.lines().filter(|l| !l.trim().is_empty());
         let all: Vec<LedgerRow> = lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
@@ -129,7 +130,7 @@ impl Ledger {
         };
         let line = serde_json::to_string(&row).map_err(|e| e.to_string())? + "\n";
         let written = self.file.write_all(line.as_bytes());
-        written.map_err(|e| format!("{}: {e}", self.path.display()))?;
+        written.map_err(failed(&self.path))?;
         Ok(row)
     }
 }
@@ -144,31 +145,14 @@ pub fn join(rows: &mut Vec<LedgerRow>, row: LedgerRow) {
 
 /// The commit of the measured code, with a mark if the code was changed since.
 pub fn commit() -> Result<String, String> {
-    let git = |args: &[&str]| -> Result<Vec<u8>, String> {
-        let out = Command::new("git").args(args).output().map_err(|e| format!("git: {e}"))?;
-        match out.status.success() {
-            true => Ok(out.stdout),
-            false => Err(format!("git: {}", String::from_utf8_lossy(&out.stderr).trim())),
-        }
-    };
-    let head = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let head = String::from_utf8_lossy(&head).trim().to_string();
+    let head = output("git", &["rev-parse", "--short=12", "HEAD"])?.trim().to_string();
     // Changes to the text about measurements do not change their results.
-    let changes = git(&[
-        "diff",
-        "HEAD",
-        "--",
-        "core",
-        "papers",
-        "apps",
-        "Cargo.toml",
-        "Cargo.lock",
-        "tools",
-    ])?;
+    let code = ["core", "papers", "apps", "Cargo.toml", "Cargo.lock", "tools"];
+    let changes = output("git", &[&["diff", "HEAD", "--"][..], &code].concat())?;
     if changes.is_empty() {
         return Ok(head);
     }
-    let mark = changes.iter().fold(0u64, |h, b| narrows_base::random::mix(h ^ u64::from(*b)));
+    let mark = changes.bytes().fold(0u64, |h, b| narrows_base::random::mix(h ^ u64::from(b)));
     Ok(format!("{head}+{:08x}", mark >> 32))
 }
 

@@ -15,7 +15,7 @@ pub type Late<'a> = &'a dyn Fn(&LedgerRow) -> Result<MeasuredRun, String>;
 
 /// Writes the section of transfers; the rest of the page stays.
 pub fn write(rows: &[LedgerRow], shorter: f64, late: Late<'_>) -> Result<(), String> {
-    crate::section::write(PAGE, "transfers", &page(rows, shorter, late)?)
+    crate::files::write_section(PAGE, "transfers", &page(rows, shorter, late)?)
 }
 
 /// The figures of a row, each simulated and real.
@@ -185,7 +185,7 @@ same link with the same losses in real time.\n\
         }
     }
     let loads = estimate(rows.iter().map(|r| r.load)).mean;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = crate::command::cores();
     let nets = NETS.map(|n| n.name).join(" | ");
     let _ = write!(
         out,

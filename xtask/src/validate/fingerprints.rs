@@ -6,6 +6,7 @@
 //! them wholly. Experiments with more events than that are run wholly only by `--check --all`, and one in four commits
 //! takes their simulated fingerprint; the same holds for the comparisons with Linux and ns-2, which lack it.
 
+use crate::files::{entries, failed, keep, kept, name};
 use narrows_experiments::{experiment, run};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,12 +40,8 @@ impl Fingerprints {
     /// The file cannot be read or has other content.
     pub fn read(root: &Path) -> Result<Fingerprints, String> {
         let path = root.join(FILE);
-        let on_record: BTreeMap<String, Fingerprint> = match std::fs::read_to_string(&path) {
-            Ok(text) => {
-                serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?
-            }
-            Err(_) => BTreeMap::new(),
-        };
+        let on_record: BTreeMap<String, Fingerprint> =
+            if path.exists() { kept(&path)? } else { BTreeMap::new() };
         let events = on_record.iter().map(|(id, f)| (id.as_str(), f.events));
         let commit = commit(root);
         let in_turn = turn(events, commit);
@@ -96,8 +93,7 @@ impl Fingerprints {
     /// The file cannot be written.
     pub fn write(&mut self, ids: &[String]) -> Result<(), String> {
         self.on_record.retain(|id, _| ids.contains(id));
-        let text = serde_json::to_string_pretty(&self.on_record).map_err(|e| e.to_string())?;
-        std::fs::write(&self.path, text + "\n").map_err(|e| format!("{}: {e}", self.path.display()))
+        keep(&self.path, &self.on_record)
     }
 }
 
@@ -135,17 +131,10 @@ fn turn<'a>(events: impl Iterator<Item = (&'a str, u64)>, commit: u64) -> BTreeS
 
 /// Names and contents of a folder's files.
 fn files(folder: &Path) -> Result<String, String> {
-    let say = |e: std::io::Error| format!("{}: {e}", folder.display());
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(say)? {
-        paths.push(entry.map_err(say)?.path());
-    }
-    paths.sort();
     let mut all = blake3::Hasher::new();
-    for path in paths.iter().filter(|p| p.is_file()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let content = std::fs::read(path).map_err(say)?;
-        all.update(blake3::hash(name.as_bytes()).as_bytes());
+    for path in entries(folder)?.iter().filter(|p| p.is_file()) {
+        let content = std::fs::read(path).map_err(failed(path))?;
+        all.update(blake3::hash(name(path).as_bytes()).as_bytes());
         all.update(blake3::hash(&content).as_bytes());
     }
     Ok(all.finalize().to_hex()[..16].to_string())
