@@ -1,7 +1,7 @@
 //! Rows of `bench paths`: a call beside an endless stream, both over the same two paths.
 
-use super::{Bench, PROFILES, PathText, Profile, SECONDS, START_S, network, path};
-use narrows_base::{Spec, Time};
+use super::runs::*;
+use narrows_base::Time;
 use narrows_sim::{Simulation, SourceSpec};
 
 /// A call's rate in bits per second, and bytes of a message.
@@ -27,8 +27,7 @@ pub(super) fn calls(bench: &Bench) -> Result<(), String> {
          extra bytes, % |\n|---|---|---|---|---|---|"
     );
     for profile in [&FITS].into_iter().chain(&PROFILES) {
-        let links: Vec<String> = profile.paths.iter().map(|p| p.link("kept")).collect();
-        let sum: f64 = profile.paths.iter().map(PathText::capacity).sum();
+        let links = links(&profile.paths, "kept");
         for call in &CALLS {
             let both = beside(&links, call, false, bench)?;
             let mut alone = f64::INFINITY;
@@ -40,7 +39,7 @@ pub(super) fn calls(bench: &Bench) -> Result<(), String> {
                 profile.name,
                 call.rate / 1e3,
                 both.p99_ms,
-                (both.bulk_mbps + call.rate / 1e6) / sum,
+                (both.bulk_mbps + call.rate / 1e6) / capacity(&profile.paths),
                 both.extra * 100.0
             );
         }
@@ -65,9 +64,7 @@ fn beside(
     bench: &Bench,
 ) -> Result<CallResult, String> {
     let Call { rate, size } = *call;
-    let text = format!("cbr(rate={rate}bit/s,size={size}B)");
-    let source = Spec::parse(&text).and_then(|spec| SourceSpec::read(&spec));
-    let source = source.map_err(|e| e.to_string())?;
+    let source = source(&format!("cbr(rate={rate}bit/s,size={size}B)"))?;
     let mut delays = Vec::new();
     let mut bulk_mbps = 0.0;
     let mut copies = 0;
@@ -76,7 +73,7 @@ fn beside(
         if !is_alone {
             groups.push(("bulk", bench.ours.as_str(), SourceSpec::bulk()));
         }
-        let spec = network(links, &groups, seed).map_err(|e| e.to_string())?;
+        let spec = network(links, &groups, seed)?;
         let mut simulation = Simulation::new(&spec).map_err(|e| e.to_string())?;
         let gap_s = size as f64 * 8.0 / rate;
         let mut message = 0;

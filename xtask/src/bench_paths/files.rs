@@ -1,8 +1,7 @@
 //! Rows of `bench paths`: files over two paths, their start included.
 
-use super::{Bench, PACKET, PROFILES, PathText, SECONDS, network};
-use narrows_base::{RandomKey, Spec, Time};
-use narrows_sim::{SourceSpec, run};
+use super::runs::*;
+use narrows_base::{RandomKey, Time};
 
 /// Bytes of a short file.
 const FILE: u64 = 20 << 20;
@@ -16,8 +15,8 @@ pub(super) fn short_files(bench: &Bench) -> Result<(), String> {
         "\n| a file of 20 MiB over | share of the sum, mean | least | share of the oracle's rate |\n|---|---|---|---|"
     );
     for profile in &PROFILES {
-        let links: Vec<String> = profile.paths.iter().map(|p| p.link("kept")).collect();
-        let sum: f64 = profile.paths.iter().map(PathText::capacity).sum();
+        let links = links(&profile.paths, "kept");
+        let sum = capacity(&profile.paths);
         let mut shares = Vec::new();
         for seed in 1..=bench.seeds {
             let took = file_s(&links, FILE, &bench.ours, SECONDS, seed)?;
@@ -53,13 +52,11 @@ fn file_s(
     end_s: f64,
     seed: u64,
 ) -> Result<f64, String> {
-    let transfer = Spec::parse(&format!("transfer(size={bytes}B)"));
-    let source = transfer.and_then(|spec| SourceSpec::read(&spec)).map_err(|e| e.to_string())?;
-    let mut spec =
-        network(links, &[("main", protocol, source)], seed).map_err(|e| e.to_string())?;
+    let source = source(&format!("transfer(size={bytes}B)"))?;
+    let mut spec = network(links, &[("main", protocol, source)], seed)?;
     spec.measure_from = Time::ZERO;
     spec.end = Time::from_secs_f64(end_s);
-    let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
+    let result = result(&spec)?;
     let flow = &result.groups[0].flows[0];
     Ok(flow.done.map_or(end_s, |done| done.since(flow.start).as_secs_f64()))
 }

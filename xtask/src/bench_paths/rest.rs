@@ -1,8 +1,9 @@
 //! Rows of `bench paths` beside the profiles: a shared bottleneck, recorded links.
 
-use super::{Bench, PACKET, network, over};
+use super::runs::{Bench, PACKET, network, over, result};
+use crate::files::name;
 use narrows_base::{RandomKey, Time, math};
-use narrows_sim::{PathSpec, SourceSpec, run};
+use narrows_sim::{PathSpec, SourceSpec};
 use std::path::PathBuf;
 
 /// One bottleneck under two paths of a connection.
@@ -47,7 +48,7 @@ fn ratio(bottleneck: &Bottleneck, protocol: &str, seed: u64) -> Result<f64, Stri
     let links = [bottleneck.link.clone(), access];
     let mut groups = vec![("both", protocol, SourceSpec::bulk())];
     groups.extend((0..bottleneck.flows).map(|_| ("beside", protocol, SourceSpec::bulk())));
-    let mut spec = network(&links, &groups, seed).map_err(|e| e.to_string())?;
+    let mut spec = network(&links, &groups, seed)?;
     let mut stream = RandomKey::from_seed(seed).named("starts").stream();
     for (n, group) in spec.groups.iter_mut().enumerate() {
         let flow = &mut group.flows[0];
@@ -59,7 +60,7 @@ fn ratio(bottleneck: &Bottleneck, protocol: &str, seed: u64) -> Result<f64, Stri
             flow.start = Time::from_secs_f64(stream.unit());
         }
     }
-    let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
+    let result = result(&spec)?;
     let goodput = |n: usize| result.groups[n].flows[0].goodput_bytes as f64;
     let beside = (1..result.groups.len()).map(goodput).sum::<f64>() / f64::from(bottleneck.flows);
     Ok(math::ln(goodput(0).max(1.0) / beside.max(1.0)))
@@ -98,13 +99,16 @@ fn shared_row(bench: &Bench, protocol: &str, paths: u32) -> Result<(), String> {
 }
 
 /// All pairs of recorded links: the share of what each carries alone.
-pub(super) fn recorded(traces: &[PathBuf], bench: &Bench) -> Result<(), String> {
+pub(super) fn recorded(bench: &Bench) -> Result<(), String> {
+    if bench.traces.is_empty() {
+        return Ok(());
+    }
     println!(
         "\n| recorded links | share of what each carries alone | better one alone |\n|---|---|---|"
     );
     let mut shares = Vec::new();
-    for (n, first) in traces.iter().enumerate() {
-        for second in traces.iter().skip(n + 1) {
+    for (n, first) in bench.traces.iter().enumerate() {
+        for second in bench.traces.iter().skip(n + 1) {
             let link =
                 |trace: &PathBuf| format!("12Mbit/s,30ms,queue=500p,trace={}", trace.display());
             let links = [link(first), link(second)];
@@ -116,9 +120,6 @@ pub(super) fn recorded(traces: &[PathBuf], bench: &Bench) -> Result<(), String> 
             let both = over(&links, &[12.0; 2], &bench.ours, bench.seeds)?.mbps;
             let sum: f64 = alone.iter().sum();
             let better = alone.iter().copied().fold(0.0, f64::max);
-            let name = |trace: &PathBuf| {
-                trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
-            };
             println!(
                 "| {}, {} | {:.2} | {:.2} |",
                 name(first),
