@@ -1,25 +1,25 @@
 //! `narrows probe`: measures the path to a server.
 
+mod one;
 mod over_paths;
 mod shown;
 mod tcp;
 
 use crate::failure::Failure;
 use crate::local_paths::PathArg;
-use crate::terminal::{STOP, TerminalBar, catch_interrupt, print, print_json};
+use crate::terminal::{catch_interrupt, print, print_json};
 use clap::Args;
 use narrows_files::Url;
-use narrows_net::Error;
 use narrows_net::endpoint::new_key;
-use narrows_net::probe::{ProbeError, ProbeOptions, Probed};
+use narrows_net::probe::{ProbeOptions, Probed};
 use narrows_peers::dial::resolved;
 use narrows_peers::{error, key};
 use narrows_scenario::{output_file, user_links};
 use narrows_transport::endpoint::ServerKey;
+use one::{failure, with_bar};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 #[derive(Args)]
 pub struct ProbeArgs {
@@ -73,7 +73,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
     }
     let files = a.trace.as_deref().map(trace_files).transpose()?;
-    let paths = over_paths::chosen(a)?;
+    let paths = over_paths::chosen(&a.paths)?;
     let (servers, server_key) = server(&a.server)?;
     if a.tcp {
         return tcp::handshakes(&servers, a.json);
@@ -90,9 +90,9 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     let record = a.trace.is_some();
     let options = ProbeOptions { servers, server_key, local: None, key, fill: a.fill, record };
     if !paths.is_empty() {
-        return over_paths::probe_each(a, &paths, &options, with_bar);
+        return over_paths::probe_each(a.json, &a.server, &paths, &options);
     }
-    let probed = with_bar(options).map_err(|e| failed(&e, &a.server))?;
+    let probed = with_bar(options).map_err(|e| failure(&e, &a.server))?;
     let link = match (&files, &probed.recorded) {
         (Some(files), Some(recorded)) => {
             for (file, way) in files.iter().zip(recorded) {
@@ -115,17 +115,6 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     // Print the result even if it cannot be saved.
     report(a, &probed, &link, saved.is_ok())?;
     saved
-}
-
-/// Probes, and shows the progress.
-fn with_bar(options: ProbeOptions) -> Result<Probed, ProbeError> {
-    let bar = TerminalBar::new("probing".into());
-    let done = narrows_net::probe::probe(options, &mut |progress| {
-        bar.tell(progress);
-        !STOP.load(Ordering::SeqCst)
-    });
-    bar.finish();
-    done
 }
 
 /// The files of both directions: absolute, and without characters that a link's text gives a meaning.
@@ -168,19 +157,4 @@ fn server(text: &str) -> Result<(Vec<SocketAddr>, ServerKey), Failure> {
     }
     let addresses = resolved(&url.host, url.port)?;
     Ok((addresses, url.key.map_or(ServerKey::Any, ServerKey::Is)))
-}
-
-fn failed(e: &ProbeError, server: &str) -> Failure {
-    match e {
-        ProbeError::Stopped => Failure::Stopped(e.to_string()),
-        ProbeError::Connection(Error::NoAnswer { .. } | Error::NoAddress { .. })
-        | ProbeError::Silent => {
-            let server = error::shown(server);
-            Failure::Outside(format!(
-                "{e}; a path is probed between two ends of narrows: run narrows serve or narrows speed \
-                 --serve there. Of any TCP server, narrows probe {server} --tcp says the round-trip time"
-            ))
-        }
-        _ => Failure::Outside(e.to_string()),
-    }
 }

@@ -5,25 +5,27 @@ pub use local::date;
 mod observed;
 mod open;
 pub use open::pin;
+mod options;
+pub use options::{client_key, known_servers, server_key};
 mod progress;
 mod spool;
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
-use crate::local_paths::{PathArgs, shares};
+use crate::local_paths::shares;
 use crate::record::RecordArgs;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
-use crate::transport::{Hints, Reconfigure};
+use crate::transport::Reconfigure;
 use clap::Args;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
 use narrows_files::{Replace, Scheme, TransferControl, Url};
 use narrows_lab::options::RARE;
 use narrows_net::tap::Tap;
-use narrows_peers::access::KnownServers;
-use narrows_peers::{Error, ErrorKind, Identity, error, key};
+use narrows_peers::{Error, ErrorKind, error, key};
 use observed::{record, shown};
 use open::OpenSession;
+use options::{TransferOptions, own_key};
 use progress::TransferProgress;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -67,26 +69,6 @@ Examples:
   tar c photos | narrows put - rrtp://host/photos.tar     standard input
   narrows put photos rrtp://host/old    makes old there, with photos' contents
   narrows put photos/. rrtp://host/     the contents of photos, without a folder";
-
-#[derive(Args, Clone, Debug)]
-pub struct TransferOptions {
-    /// rrtp, rrtp+bbr, rrtp+cubic, …; for tcp:// tcp or tcp+NAME, the kernels' congestion control
-    #[arg(long, value_name = "NAME")]
-    pub protocol: Option<String>,
-    #[command(flatten)]
-    pub hints: Hints,
-    #[command(flatten)]
-    pub paths: PathArgs,
-    /// Store the measured path, and begin with it the next time (rrtp)
-    #[arg(long, hide_short_help = true, help_heading = RARE)]
-    pub learn: bool,
-    /// This client's key [default: client.key in the folder that `narrows key` names]
-    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "FILE")]
-    pub identity: Option<PathBuf>,
-    /// Print the result as one line of JSON
-    #[arg(long)]
-    pub json: bool,
-}
 
 #[derive(Args, Debug)]
 pub struct Get {
@@ -149,38 +131,6 @@ pub struct KeyArgs {
     /// File of the key
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-}
-
-/// The server's key pair, which is made at first use.
-///
-/// # Errors
-/// It can be neither read nor made.
-pub fn server_key(file: Option<&Path>) -> Result<Identity, Failure> {
-    own_key(file, "server.key")
-}
-
-/// The client's key pair, which is made at first use.
-///
-/// # Errors
-/// It can be neither read nor made.
-pub fn client_key(file: Option<&Path>) -> Result<Identity, Failure> {
-    own_key(file, "client.key")
-}
-
-fn own_key(file: Option<&Path>, name: &str) -> Result<Identity, Failure> {
-    let path = match file {
-        Some(path) => path.to_path_buf(),
-        None => key::config_folder()?.join(name),
-    };
-    Ok(Identity::load_or_make(&path)?)
-}
-
-/// The pinned keys of servers.
-///
-/// # Errors
-/// The user has no home directory.
-pub fn known_servers() -> Result<KnownServers, Failure> {
-    Ok(KnownServers::at(key::config_folder()?.join("known_servers")))
 }
 
 /// `narrows key`.

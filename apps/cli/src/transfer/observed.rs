@@ -1,6 +1,6 @@
 //! Observers of a transfer: recording and page.
 
-use super::TransferOptions;
+use super::options::TransferOptions;
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::record::{OpenRecording, RecordArgs};

@@ -1,6 +1,6 @@
 //! Opens a session for a URL and flags, with a check of the server's key.
 
-use super::{TransferOptions, known_servers, own_key};
+use super::options::{TransferOptions, known_servers, own_key};
 use crate::failure::Failure;
 use crate::local_paths::CarriedBytes;
 use crate::terminal::{STOP, note};
