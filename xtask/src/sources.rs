@@ -31,8 +31,6 @@ const ABBREVIATIONS: [&str; 7] = ["e.g.", "i.e.", "cf.", "vs.", "Fig.", "eq.", "
 const KEYWORDS: &str =
     " pub crate super in fn struct enum trait type mod static const async unsafe ";
 const FILLERS: &str = " the a an of its this to is in for as at ";
-/// Crates in which a file and the file above its folder may use each other. The others need no exception.
-const PARENTS: [&str; 3] = ["cli", "lab", "xtask"];
 /// Re-exports of re-exports that are followed.
 const MAX_DEPTH: u32 = 6;
 
@@ -275,14 +273,13 @@ fn circle_in(folder: &Path) -> Result<Option<String>, String> {
             all.insert(module, names(&read(&path)?));
         }
     }
-    let is_one = folder.file_name().is_some_and(|n| PARENTS.iter().any(|p| n == *p));
     let shown = |m: &Module| if m.is_empty() { "the root".into() } else { m.join("/") };
-    let circle = circle(&all, is_one).map(|c| c.iter().map(shown).collect::<Vec<_>>());
+    let circle = circle(&all).map(|c| c.iter().map(shown).collect::<Vec<_>>());
     Ok(circle.map(|c| format!("{}: {}", folder.display(), c.join(" uses "))))
 }
 
-/// A cycle of files, with its first one repeated at the end. `is_one`: a file and the files of its folder are one.
-fn circle(all: &BTreeMap<Module, Names>, is_one: bool) -> Option<Vec<Module>> {
+/// A cycle of files, with its first one repeated at the end.
+fn circle(all: &BTreeMap<Module, Names>) -> Option<Vec<Module>> {
     let below = |m: &Module, name: &String| [&m[..], std::slice::from_ref(name)].concat();
     let tests: Vec<Module> =
         all.iter().flat_map(|(m, names)| names.tests.iter().map(|t| below(m, t))).collect();
@@ -292,8 +289,7 @@ fn circle(all: &BTreeMap<Module, Names>, is_one: bool) -> Option<Vec<Module>> {
         let imports = names.imports.iter().filter(|i| !i.2 || names.words.contains(&i.1));
         let used =
             imports.map(|i| &i.0).chain(&names.paths).filter_map(|p| resolve(all, module, p, 0));
-        let is_above = |other: &&Module| is_one && !other.is_empty() && module.starts_with(other);
-        graph.insert(module, used.filter(|o| *o != module && !is_above(o)).collect());
+        graph.insert(module, used.filter(|o| *o != module).collect());
     }
     // Files without remaining uses are in no cycle.
     let mut before = usize::MAX;
@@ -476,11 +472,11 @@ mod tests {
         }
     }
 
-    fn circle_of(is_one: bool, all: &[(&str, &str)]) -> Option<String> {
+    fn circle_of(all: &[(&str, &str)]) -> Option<String> {
         let module =
             |path: &str| path.split('/').filter(|p| !p.is_empty()).map(String::from).collect();
         let all = all.iter().map(|(path, text)| (module(path), names(text))).collect();
-        let circle = circle(&all, is_one)?;
+        let circle = circle(&all)?;
         Some(circle.iter().map(|m: &Module| m.join("/")).collect::<Vec<_>>().join(" "))
     }
 
@@ -489,25 +485,21 @@ mod tests {
         let root = ("", "mod a; mod b; pub use b::{self, B as C};");
         let a = ("a", "use crate::C;");
         assert_eq!(
-            circle_of(true, &[root, a, ("b", "fn f<'a>(c: char) { \"crate::a\"; '\\''; }")]),
+            circle_of(&[root, a, ("b", "fn f<'a>(c: char) { \"crate::a\"; '\\''; }")]),
             None
         );
-        let found = circle_of(true, &[root, a, ("b", "fn f() { super::a::g() }")]);
+        let found = circle_of(&[root, a, ("b", "fn f() { super::a::g() }")]);
         assert_eq!(found.as_deref(), Some("a b a"));
         let tests = ("b/tests", "use crate::a;");
-        assert_eq!(circle_of(true, &[root, a, ("b", "#[cfg(test)] mod tests;"), tests]), None);
-        assert_eq!(
-            circle_of(true, &[root, a, ("b", "#[cfg(test)] mod t { use crate::a; }")]),
-            None
-        );
+        assert_eq!(circle_of(&[root, a, ("b", "#[cfg(test)] mod tests;"), tests]), None);
+        assert_eq!(circle_of(&[root, a, ("b", "#[cfg(test)] mod t { use crate::a; }")]), None);
     }
 
     #[test]
-    fn circle_of_file_and_folder_depends_on_the_crate() {
+    fn file_and_its_folder_make_a_circle() {
         let list = ("queue", "mod red; pub trait Queue {} const ALL: &[E] = &[red::ENTRY];");
         let all = [("", "mod queue;"), list, ("queue/red", "use super::Queue;")];
-        assert_eq!(circle_of(true, &all), None);
-        assert_eq!(circle_of(false, &all).as_deref(), Some("queue queue/red queue"));
+        assert_eq!(circle_of(&all).as_deref(), Some("queue queue/red queue"));
     }
 
     #[test]

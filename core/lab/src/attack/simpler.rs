@@ -1,7 +1,7 @@
 //! Simplifies a case: removes impairments that it does not need, and rounds its figures.
 
 use super::case::Case;
-use super::{Attack, Finding};
+use super::trial::{Attack, Finding};
 use crate::execute::RunControl;
 
 /// A simpler case must keep this share of the badness above 1.

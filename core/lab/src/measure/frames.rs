@@ -1,6 +1,6 @@
 //! Measures of frames: sums over the flows that have frames, NaN without such flows.
 
-use super::{FlowInputs, GroupInputs};
+use super::inputs::{FlowInputs, GroupInputs, ratio};
 use narrows_sim::{FrameResult, Histogram};
 
 /// A quantile of frame delays in seconds.
@@ -20,7 +20,7 @@ pub(super) fn share(
     over: fn(&FrameResult) -> f64,
 ) -> f64 {
     let frames = || view.flows().filter_map(|f| f.frames.as_deref());
-    super::ratio(frames().map(of).sum(), frames().map(over).sum())
+    ratio(frames().map(of).sum(), frames().map(over).sum())
 }
 
 /// NaN for a single layer.

@@ -1,10 +1,10 @@
 //! The list of measures: it drives JSON, CSV, the table, the report and the documentation.
 
-use super::{
-    Better, FlowInputs, GroupInputs, Measure, completion, cov, flow_loss_events, frames, limited,
-    mean, mean_roughness, one_roughness, ratio,
+use super::frames;
+use super::inputs::{
+    Better, FlowInputs, GroupInputs, Measure, completion, cov, flow_loss_events, limited, mean,
+    mean_roughness, one_roughness, ratio,
 };
-
 use crate::stats;
 use narrows_sim::FlowResult;
 

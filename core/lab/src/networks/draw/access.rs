@@ -12,7 +12,7 @@
 //! of C4's tests (draft-huitema-ccwg-c4-test). Their long ones are drawn per second: the model was fitted to probes each
 //! 20 ms, and per packet 100 Mbit/s would have 160 times as many.
 
-use super::{Draft, log_uniform, pick, rate, time};
+use super::draft::{Draft, log_uniform, pick, rate, time};
 use crate::networks::item::{BenchNetwork, BenchPart, PACKET};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate};
 use narrows_link::LinkChange;

@@ -1,6 +1,6 @@
 //! Networks whose route changes: the forward path becomes longer or shorter once or twice.
 
-use super::{DELAY_S, Draft, MOST_BDP_PACKETS, RATE_BPS, log_uniform};
+use super::draft::{DELAY_S, Draft, MOST_BDP_PACKETS, RATE_BPS, log_uniform};
 use crate::networks::item::{BenchNetwork, BenchPart};
 use narrows_base::{Duration, RandomKey};
 use narrows_link::LinkChange;
