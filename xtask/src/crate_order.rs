@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const PAGE: &str = "docs/architecture.md";
-/// Developers' crates, which the list does not have.
-const DEVELOPERS: [&str; 2] = ["fuzzed", "xtask"];
 const OURS: &str = "narrows-";
 
 /// Holds the crates to the list.
@@ -18,9 +16,6 @@ pub fn check(root: &Path) -> Result<(), String> {
     let folders = members::folders(root)?;
     for path in &folders {
         let name = name(path);
-        if DEVELOPERS.contains(&name.as_str()) {
-            continue;
-        }
         let (floor, below) =
             order.get(&name).ok_or_else(|| format!("{PAGE} does not list '{name}'"))?;
         let parent = path.parent().and_then(Path::file_name).unwrap_or_default();

@@ -472,6 +472,26 @@ mod tests {
         }
     }
 
+    /// Names of tests have at least three words; other text in backticks is shorter.
+    #[test]
+    fn every_test_that_the_security_page_names_exists() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = BTreeSet::new();
+        for file in members::FLOORS.iter().flat_map(|f| rust_files(&root.join(f)).unwrap()) {
+            let text = read(file).unwrap().replace("#[tokio::test", "#[test]");
+            // Other attributes may stand between the attribute and the function.
+            let names = text.split("#[test]").skip(1).filter_map(|after| after.split("fn ").nth(1));
+            found.extend(names.filter_map(|rest| rest.split('(').next().map(str::to_owned)));
+        }
+        let page = read(root.join("docs/security.md")).unwrap();
+        let quoted = page.split('`').skip(1).step_by(2);
+        let named: Vec<&str> =
+            quoted.filter(|w| w.matches('_').count() >= 2 && !w.contains(' ')).collect();
+        assert!(named.len() > 50, "{} names: the page is read wrongly", named.len());
+        let missing: Vec<&&str> = named.iter().filter(|name| !found.contains(**name)).collect();
+        assert!(missing.is_empty(), "no such tests: {missing:#?}");
+    }
+
     fn circle_of(all: &[(&str, &str)]) -> Option<String> {
         let module =
             |path: &str| path.split('/').filter(|p| !p.is_empty()).map(String::from).collect();
