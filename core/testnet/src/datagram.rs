@@ -55,7 +55,7 @@ pub struct Datagram {
     /// The network cuts the payload into datagrams of this many bytes; the last may be shorter. Receivers always get
     /// `None`.
     pub segment_size: Option<usize>,
-    /// Bytes on a link in addition to the payload's.
+    /// Bytes on a link in addition to the payload's. 0 with a payload that is a whole IP packet, as of nodes of smoltcp.
     pub header_bytes: u32,
     /// Contents.
     pub payload: Vec<u8>,

@@ -53,6 +53,12 @@ impl Format {
                     return Ok(None);
                 }
                 let before = file.written;
+                #[cfg(feature = "smoltcp")]
+                if let Some(packet) = crate::ip_packet::of_datagram(event.datagram) {
+                    let at = u64::try_from(event.at.as_nanos()).unwrap_or(u64::MAX);
+                    file.add_packet(at, &packet)?;
+                    return Ok(Some(file.written > before));
+                }
                 file.add(CapturedDatagram {
                     at: u64::try_from(event.at.as_nanos()).unwrap_or(u64::MAX),
                     from: event.datagram.source,

@@ -5,6 +5,8 @@ mod datagram;
 mod description;
 mod files;
 mod ids;
+#[cfg(feature = "smoltcp")]
+mod ip_packet;
 mod nat;
 mod network;
 mod node;
@@ -18,6 +20,8 @@ pub mod quinn;
 mod script;
 #[cfg(feature = "sim")]
 pub mod simulated;
+#[cfg(feature = "smoltcp")]
+pub mod smoltcp;
 mod store;
 
 pub use datagram::{Datagram, Ecn};
