@@ -23,6 +23,8 @@ pub mod simulated;
 #[cfg(feature = "smoltcp")]
 pub mod smoltcp;
 mod store;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
 pub use datagram::{Datagram, Ecn};
 #[cfg(feature = "toml")]

@@ -566,7 +566,7 @@ impl Network {
         self.arrived.push_back((host, datagram));
     }
 
-    fn is_host_of(&self, node: NodeId, address: IpAddr) -> bool {
+    pub(crate) fn is_host_of(&self, node: NodeId, address: IpAddr) -> bool {
         let kind = self.places.get(node.0).map(|p| &p.kind);
         matches!(kind, Some(Kind::Host(addresses)) if addresses.contains(&address))
     }

@@ -6,7 +6,7 @@ use crate::network::Network;
 use std::time::{Duration, Instant};
 
 /// Datagrams that a program may send at one point in time: more means that it does not count them.
-const MAX_BURST: usize = 1 << 17;
+pub(crate) const MAX_BURST: usize = 1 << 17;
 
 /// A program on a host: a protocol stack, with the application that uses it.
 ///
