@@ -13,8 +13,8 @@ use std::str::FromStr;
 #[derive(Args, Clone, Debug, Default)]
 pub struct PathArgs {
     /// Use this interface or local address, as eth0 or 192.0.2.1, or `all` interfaces with a default route; give it
-    /// several times to use all of them at once (rrtp). eth0=standby: only while no other one answers;
-    /// eth0:quota=2GB: at most so many bytes, of both directions
+    /// several times to use all of them at once (rrtp). eth0=0.5: at most half of what a path of weight 1 carries;
+    /// eth0=standby: only while no other one answers; eth0:quota=2GB: at most so many bytes, of both directions
     #[arg(long = "path", value_name = "IFACE|ADDRESS|all")]
     pub paths: Vec<PathArg>,
 }

@@ -2,18 +2,21 @@
 
 use narrows_base::SpecError;
 use narrows_base::units::{self, Unit};
-use narrows_net::LocalPath;
+use narrows_net::{Connection, LocalPath};
+use narrows_transport::connection::{PathStatus, PathWeight};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One local end: `eth0`, `192.0.2.1`, `wwan0=standby`, `wwan0:quota=2GB` or `wwan0=standby:quota=2GB`.
+/// One local end: `eth0`, `192.0.2.1`, `eth0=3`, `wwan0=standby`, `wwan0:quota=2GB` or `wwan0=standby:quota=2GB`.
 #[derive(Clone, Debug)]
 pub struct PathChoice {
     /// Where the path leaves this machine.
     pub local: LocalPath,
     /// Whether it carries data only while no other path answers.
     pub is_standby: bool,
+    /// Its weight beside those of other paths, a positive number; of a connection's paths, the part of the highest.
+    pub weight: f64,
     /// Most bytes that it carries, in both directions together.
     pub quota: Option<Arc<PathQuota>>,
 }
@@ -38,11 +41,22 @@ impl PathQuota {
 
 impl From<LocalPath> for PathChoice {
     fn from(local: LocalPath) -> PathChoice {
-        PathChoice { local, is_standby: false, quota: None }
+        PathChoice { local, is_standby: false, weight: 1.0, quota: None }
     }
 }
 
 impl PathChoice {
+    /// Sets the status and the weight of the connection's path with this number. Returns whether the peer knows them.
+    pub(crate) fn set(&self, connection: &Connection, number: u8) -> bool {
+        if self.is_standby {
+            return connection.set_path_status(number, PathStatus::Standby);
+        }
+        // A float's cast saturates.
+        let percent = (100.0 * self.weight).round().clamp(1.0, 100.0) as u8;
+        let weight = PathWeight::from_percent(percent).unwrap_or_default();
+        weight == PathWeight::default() || connection.set_path_weight(number, weight)
+    }
+
     /// Reads a local end with its options.
     ///
     /// # Errors
@@ -52,17 +66,21 @@ impl PathChoice {
             Some((text, size)) => (text, Some(quota(size)?)),
             None => (text, None),
         };
-        let (text, is_standby) = match text.split_once('=') {
-            None => (text, false),
-            Some((text, "standby")) => (text, true),
-            Some((_, option)) => {
-                let option = narrows_base::text::shown(option);
-                let line = format!("'{option}' is unknown here: =standby or :quota=2GB may follow");
-                return Err(SpecError::new(line));
-            }
-        };
-        Ok(PathChoice { is_standby, quota, ..LocalPath::read(text)?.into() })
+        let (text, option) = text.split_once('=').map_or((text, None), |(a, b)| (a, Some(b)));
+        let is_standby = option == Some("standby");
+        let weight = option.filter(|_| !is_standby).map_or(Ok(1.0), weight)?;
+        Ok(PathChoice { is_standby, weight, quota, ..LocalPath::read(text)?.into() })
     }
+}
+
+fn weight(option: &str) -> Result<f64, SpecError> {
+    let weight: Option<f64> = option.parse().ok();
+    weight.filter(|weight| (0.01..=100.0).contains(weight)).ok_or_else(|| {
+        let option = narrows_base::text::shown(option);
+        SpecError::new(format!(
+            "'{option}' is unknown here: =standby, a weight from =0.01 to =100, or :quota=2GB may follow"
+        ))
+    })
 }
 
 fn quota(size: &str) -> Result<Arc<PathQuota>, SpecError> {
@@ -72,6 +90,13 @@ fn quota(size: &str) -> Result<Arc<PathQuota>, SpecError> {
     }
     // A float's cast saturates.
     Ok(Arc::new(PathQuota { limit: bytes as u64, used: AtomicU64::new(0) }))
+}
+
+/// Makes the weights parts of the highest.
+pub(crate) fn normalize_weights(choices: &mut [PathChoice]) {
+    let available = choices.iter().filter(|choice| !choice.is_standby);
+    let most = available.map(|choice| choice.weight).fold(0.0, f64::max);
+    choices.iter_mut().for_each(|choice| choice.weight /= most.max(choice.weight));
 }
 
 /// Local ends of one connection, at most [`MAX_PATHS`](narrows_transport::connection::MAX_PATHS); without any, the system
@@ -109,10 +134,23 @@ mod tests {
     }
 
     #[test]
+    fn weights_are_parts_of_the_highest() {
+        let choices = ["127.0.0.1=3", "127.0.0.2", "127.0.0.3=0.01", "127.0.0.4=standby"];
+        let mut choices = choices.map(|text| PathChoice::read(text).unwrap());
+        normalize_weights(&mut choices);
+        let weights = choices.map(|choice| (300.0 * choice.weight).round() as u32);
+        assert_eq!(weights, [300, 100, 1, 100]);
+    }
+
+    #[test]
     fn malformed_options_are_refused() {
         for text in [
-            "127.0.0.1=3",
             "127.0.0.1=",
+            "127.0.0.1=0",
+            "127.0.0.1=-1",
+            "127.0.0.1=NaN",
+            "127.0.0.1=inf",
+            "127.0.0.1=1e3",
             "127.0.0.1=standby=standby",
             "127.0.0.1:quota=",
             "127.0.0.1:quota=0B",

@@ -191,8 +191,7 @@ impl PathKeeper {
         let number = self.open.len() as u8;
         let bound = choice.local.bind(self.any_ipv6);
         let Ok(socket) = bound else { return self.absent.push(choice) };
-        let status = if choice.is_standby { PathStatus::Standby } else { PathStatus::Available };
-        connection.set_path_status(number, status);
+        choice.set(connection, number);
         if connection.rebind_path(number, socket).unwrap_or(false) && connection.open_path(number) {
             self.names.add(choice.local.clone());
             self.tell(&format!("{} has a route now", choice.local));

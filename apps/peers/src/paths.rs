@@ -2,12 +2,12 @@
 //!
 //! The handshake takes the first path that answers ([`LocalPaths::first`]).
 
-use crate::path_choice::{PathChoice, PathChoices};
+use crate::path_choice::{PathChoice, PathChoices, normalize_weights};
 use crate::path_keeper::PathKeeper;
 use crate::{Error, ErrorKind};
 use narrows_net::dial::{self, DialFailure};
 use narrows_net::{Connection, Endpoint, LocalPath, Options};
-use narrows_transport::connection::{ConnectionConfig, MAX_PATHS, PathStats, PathStatus};
+use narrows_transport::connection::{ConnectionConfig, MAX_PATHS, PathStats};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Instant;
 
@@ -36,6 +36,7 @@ impl LocalPaths {
         let mut order: Vec<PathChoice> =
             choices.all.iter().take(MAX_PATHS.into()).cloned().collect();
         order.sort_by_key(|choice| choice.is_standby);
+        normalize_weights(&mut order);
         let is_chosen = !order.is_empty();
         let mut left_out = String::new();
         order.retain(|path| {
@@ -183,10 +184,10 @@ impl BoundPaths {
     pub fn open(&self, connection: &Connection, server: SocketAddr) -> String {
         let count = self.bound.len() as u8;
         let mut notes = self.notes.clone();
-        for (number, path) in (0..).zip(&self.bound).filter(|(_, path)| path.is_standby) {
-            let is_set = connection.set_path_status(number, PathStatus::Standby);
+        for (number, path) in (0..).zip(&self.bound) {
+            let is_set = path.set(connection, number);
             // A peer without several paths uses the first one alone.
-            if !is_set && number == 0 {
+            if !is_set && number == 0 && path.is_standby {
                 notes += &format!("; the peer knows no standby: {} is used as usual", path.local);
             }
         }

@@ -12,6 +12,8 @@
 //!
 //! [`SharedBottleneck`] detects such paths by their delays, and lets one of them carry the data.
 //!
+//! [`WeightLimits`] keeps a path within the part that its weight gives it.
+//!
 //! [`Liveness`] detects a silent path within one probe timeout.
 
 mod arrival;
@@ -25,6 +27,7 @@ mod path;
 mod scheduler;
 mod schedulers;
 mod shared;
+mod weights;
 
 pub use arrival::delay_difference;
 pub use coupling::{CoupledPath, CouplingEntry};
@@ -35,6 +38,7 @@ pub use offered::{NumberedPiece, Offered};
 pub use path::{PathState, PathStatus};
 pub use scheduler::{Choice, InFlightPiece, Piece, Scheduler, TrafficClass};
 pub use shared::{MEASURING_RATE, SharedBottleneck};
+pub use weights::{PathWeight, WeightLimits};
 
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,7 @@ pub struct PathState {
     pub bytes_in_flight: u64,
     /// Share of packets lost, 0 to 1.
     pub loss: f64,
-    /// Weight given by the user.
+    /// Weight given by the user ([`WeightLimits`](crate::WeightLimits)).
     pub weight: f64,
 }
 

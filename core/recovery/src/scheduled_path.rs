@@ -3,7 +3,7 @@
 use crate::packet_sender::PacketSender;
 use narrows_base::{Duration, Time};
 use narrows_congestion::{RateSample, SendLimits};
-use narrows_multipath::{Liveness, PathState, PathStatus};
+use narrows_multipath::{Liveness, PathState, PathStatus, PathWeight};
 
 /// Gain of the smoothed delivery rate, as that of the RTT (RFC 6298).
 const RATE_GAIN: f64 = 0.125;
@@ -27,6 +27,8 @@ pub struct ScheduledPath {
     pub liveness: Liveness,
     /// Whether the user permits data here.
     pub permitted: PathStatus,
+    /// The part of the heaviest path's data that the user permits here.
+    pub weight: PathWeight,
     /// The state at the last [`refresh`](ScheduledPath::refresh).
     pub state: PathState,
     /// Whether `state` must be computed anew.
@@ -43,6 +45,7 @@ impl Default for ScheduledPath {
         ScheduledPath {
             liveness: Liveness::default(),
             permitted: PathStatus::Available,
+            weight: PathWeight::default(),
             state: PathState { status: PathStatus::Unusable, ..PathState::default() },
             is_stale: true,
             is_permitted: false,
@@ -103,7 +106,7 @@ impl ScheduledPath {
             cwnd: (limits.cwnd * bytes) as u64,
             bytes_in_flight: (sender.packets_in_flight() as f64 * bytes) as u64,
             loss: losses.0 as f64 / losses.1.max(1) as f64,
-            weight: 1.0,
+            weight: self.weight.fraction(),
         };
     }
     /// The packet that was permitted is not sent: the path has more capacity than data.

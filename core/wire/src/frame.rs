@@ -95,7 +95,7 @@ pub const PATH_LEADER: u8 = 0x4c;
 pub struct PathStatusFrame {
     /// The path; 0 is the one of the handshake.
     pub path: u8,
-    /// 0 available, 1 standby, 2 closed.
+    /// 0 available, 1 standby, 2 closed, 3 to 101 available with a weight of 1 to 99%.
     pub status: u8,
     /// Counts the changes of this path's status, from 1.
     pub sequence: u32,

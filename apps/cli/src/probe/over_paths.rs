@@ -15,8 +15,8 @@ use serde_json::json;
 /// They are not possible, or have options that a probe lacks.
 pub fn chosen(paths: &[PathArg]) -> Result<Vec<LocalPath>, Failure> {
     let chosen = PathArgs { paths: paths.to_vec() }.named()?.all;
-    if chosen.iter().any(|path| path.is_standby || path.quota.is_some()) {
-        let line = "--path: a probe uses each path without =standby and :quota";
+    if chosen.iter().any(|path| path.is_standby || path.weight != 1.0 || path.quota.is_some()) {
+        let line = "--path: a probe uses each path without =WEIGHT, =standby and :quota";
         return Err(Failure::Input(line.into()));
     }
     Ok(chosen.into_iter().map(|path| path.local).collect())

@@ -9,7 +9,7 @@ use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_transport::connection::{
-    Connection as Machine, PathStats, PathStatus, ReceivedMessage, Stats,
+    Connection as Machine, PathStats, PathStatus, PathWeight, ReceivedMessage, Stats,
 };
 use narrows_transport::endpoint::Facts;
 use std::future::poll_fn;
@@ -370,6 +370,14 @@ impl Connection {
     /// begins so. Returns whether the path is within the agreed number and not closed.
     pub fn set_path_status(&self, path: u8, status: PathStatus) -> bool {
         let set = |machine: &mut Machine, now: Time| machine.set_path_status(now, path, status);
+        self.hold.with_now(set).unwrap_or(false)
+    }
+
+    /// Sets the weight of an available path for both directions, at the end that opened the connection. The path carries at
+    /// most its part of what the heaviest usable path carries. Returns as
+    /// [`set_path_status`](Connection::set_path_status).
+    pub fn set_path_weight(&self, path: u8, weight: PathWeight) -> bool {
+        let set = |machine: &mut Machine, now: Time| machine.set_path_weight(now, path, weight);
         self.hold.with_now(set).unwrap_or(false)
     }
 

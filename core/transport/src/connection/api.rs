@@ -164,7 +164,6 @@ impl Connection {
         let nearest = nearest.min_by_key(|path| path.sender.rtt().srtt()).unwrap_or(&self.path);
         let rtt = nearest.sender.rtt();
         let limits = || self.paths_in_use().map(|path| path.sender.send_limits());
-        let sum = |rates: &mut dyn Iterator<Item = Rate>| rates.reduce(Rate::saturating_add);
         let (arrived, taken) = self.payload.streams.carried();
         let expired = self.payload.messages.expired;
         Stats {
@@ -180,8 +179,8 @@ impl Connection {
             rtt_sum: self.path.rtts.0,
             rtt_samples: self.path.rtts.1,
             window: limits().map(|limits| limits.cwnd).sum(),
-            rate: sum(&mut limits().filter_map(|limits| limits.pacing_rate)),
-            permitted: sum(&mut self.paths_in_use().filter_map(Path::permitted_rate)),
+            rate: limits().filter_map(|limits| limits.pacing_rate).reduce(Rate::saturating_add),
+            permitted: self.permitted_rate(),
             delay_difference: self.delay_difference(),
             flight: self.in_flight(),
             datagram: self.paths_in_use().map(Path::datagram).min().unwrap_or(0) as u16,

@@ -51,7 +51,7 @@ pub use early::{EarlyData, EarlyExchange};
 pub use event::{Closed, ConnectionEvent, Stats, Transmit};
 pub use messages::{MessageError, ReceivedMessage};
 pub use multipath::{MAX_PATHS, PathStats};
-pub use narrows_multipath::PathStatus;
+pub use narrows_multipath::{PathStatus, PathWeight};
 pub use new_connection::NewConnection;
 
 use crate::streams::{FlowControlLimits, Side, Streams};

@@ -1,7 +1,7 @@
 //! A frame that is repeated, within a number of tries: a client's until the server answers it, a server's without answers.
 
 use narrows_base::{Duration, Time};
-use narrows_multipath::PathStatus;
+use narrows_multipath::{PathStatus, PathWeight};
 
 /// Longest time between them.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -45,6 +45,7 @@ impl Announcement {
 #[derive(Debug, Default)]
 pub(super) struct AnnouncedStatus {
     pub status: PathStatus,
+    pub weight: PathWeight,
     /// Number of changes.
     pub sequence: u32,
     pub announcement: Announcement,

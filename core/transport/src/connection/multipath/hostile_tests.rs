@@ -337,7 +337,8 @@ fn malformed_path_status_closes_the_connection() {
     for (body, why) in [
         (&status(2, 1, 1)[..], "the status of a path beyond the agreed number"),
         (&status(255, 1, 1)[..], "the status of a path beyond the agreed number"),
-        (&status(1, 3, 1)[..], "an unknown status of a path"),
+        (&status(1, 102, 1)[..], "an unknown status of a path"),
+        (&status(1, 255, 1)[..], "an unknown status of a path"),
         (&[1, 1, 0, 0, 0, 1, 0][..], "a PATH_STATUS of more than 6 bytes"),
     ] {
         let mut hostile = Hostile::new(2);

@@ -3,7 +3,7 @@
 use super::super::Connection;
 use super::super::messages::MESSAGE_OVERHEAD;
 use super::super::path::Path;
-use narrows_base::{Duration, Time};
+use narrows_base::{Duration, Rate, Time};
 use narrows_multipath::{PathState, PathStatus};
 
 impl Connection {
@@ -24,6 +24,19 @@ impl Connection {
     /// The paths at [`places_in_use`](Connection::places_in_use).
     pub(in crate::connection) fn paths_in_use(&self) -> impl Iterator<Item = &Path> {
         self.places_in_use().map(|place| self.path_at(place))
+    }
+    /// The rate that the controllers permit on the paths in use together, of a path with a lower weight at most its part
+    /// of the heaviest one's.
+    pub(in crate::connection) fn permitted_rate(&self) -> Option<Rate> {
+        let weight = |path: &Path| path.scheduled.weight.fraction();
+        let most = self.paths_in_use().map(weight).fold(0.0, f64::max);
+        let heaviest = self.paths_in_use().filter(|path| weight(path) >= most);
+        let limit = heaviest.filter_map(Path::permitted_rate).max()?.as_bps() as f64 / most;
+        let rate = |path: &Path| match path.permitted_rate()? {
+            rate if weight(path) >= most => Some(rate),
+            rate => Some(rate.min(Rate::from_bps_f64(limit * weight(path)))),
+        };
+        self.paths_in_use().filter_map(rate).reduce(Rate::saturating_add)
     }
     /// By how much the slowest path in use takes longer than the fastest one to deliver a packet.
     pub(in crate::connection) fn delay_difference(&self) -> Duration {

@@ -35,6 +35,7 @@ use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_multipath::{
     COUPLINGS, Offered, PathState, PathStatus, SCHEDULERS, Scheduler, SharedBottleneck,
+    WeightLimits,
 };
 use narrows_recovery::packet_sender::PacketSenderConfig;
 use narrows_wire::PathKeys;
@@ -79,6 +80,8 @@ pub(super) struct Multipath {
     offered: Vec<Offered>,
     /// The states of all paths that have begun, path 0 first.
     states: Vec<PathState>,
+    /// How far paths with a lower weight are ahead of their part.
+    parts: WeightLimits,
     /// Bytes of messages that the application holds back.
     held_back: u64,
     /// Until when the scheduler waits.
@@ -121,16 +124,13 @@ impl Multipath {
             shared: coupling.detects.then(SharedBottleneck::default),
             offered: Vec::new(),
             states: vec![PathState::default()],
+            parts: WeightLimits::default(),
             held_back: 0,
             waits_until: Time::NEVER,
             template: PathTemplate { sending, ..template },
             seeds: Prf::new(seed, "rrtp path"),
             rate_limit: config.rate_limit,
         }))
-    }
-    /// The status of a path, if it is within the agreed number.
-    fn status(&self, number: u8) -> Option<PathStatus> {
-        self.statuses.get(usize::from(number)).map(|known| known.status)
     }
     /// Bytes on the heap, without the paths.
     pub fn memory(&self) -> usize {

@@ -163,7 +163,9 @@ impl Connection {
             None => secrets.opener()?,
         };
         let sealer = secrets.sealer(theirs)?;
-        let status = multipath.status(number)?;
+        let known = multipath.statuses.get(usize::from(number))?;
+        let status = known.status;
+        let weight = known.weight;
         let seed = multipath.seeds.block();
         let PathTemplate { sending, first, most, nominal_packet } = &multipath.template;
         let protocols = &self.protocols;
@@ -197,6 +199,7 @@ impl Connection {
         let mut path = Box::new(Path::new(now, parts));
         path.set_scale(now);
         path.scheduled.permitted = status;
+        path.scheduled.weight = weight;
         multipath.others.push(path);
         multipath.states.push(Default::default());
         Some(())

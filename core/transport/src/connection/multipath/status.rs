@@ -1,4 +1,4 @@
-//! Status of paths: available, on standby, or closed for good.
+//! Status of paths: available, perhaps with a weight, on standby, or closed for good.
 //!
 //! The client sets a path's status, for both directions, and announces it by PATH_STATUS until the server's echo comes.
 //! It knows which line is metered, and which interface is gone. It repeats PATH_STATUS while the connection lives: a
@@ -6,23 +6,37 @@
 
 use super::super::path::Path;
 use super::super::{Connection, Transmit};
+use super::announcement::AnnouncedStatus;
 use crate::streams::Side;
 use narrows_base::Time;
-use narrows_multipath::PathStatus;
+use narrows_multipath::{PathStatus, PathWeight};
 use narrows_wire::Frame;
 use narrows_wire::frame::{PATH_STATUS, PathStatusFrame};
 
-fn code(status: PathStatus) -> u8 {
-    match status {
+/// A weight below 100% has a status of its own, above those: 3 is 1%, 101 is 99%.
+const FIRST_WEIGHT: u8 = 3;
+
+fn code(known: &AnnouncedStatus) -> u8 {
+    match known.status {
+        PathStatus::Available if known.weight < PathWeight::default() => {
+            known.weight.percent() - 1 + FIRST_WEIGHT
+        }
         PathStatus::Available => 0,
         PathStatus::Standby => 1,
         PathStatus::Unusable => 2,
     }
 }
-fn of_code(code: u8) -> Option<PathStatus> {
-    [PathStatus::Available, PathStatus::Standby, PathStatus::Unusable]
-        .get(usize::from(code))
-        .copied()
+fn of_code(code: u8) -> Option<(PathStatus, PathWeight)> {
+    let status = match code {
+        0 => PathStatus::Available,
+        1 => PathStatus::Standby,
+        2 => PathStatus::Unusable,
+        _ => {
+            let weight = PathWeight::from_percent(code - FIRST_WEIGHT + 1)?;
+            return (weight < PathWeight::default()).then_some((PathStatus::Available, weight));
+        }
+    };
+    Some((status, PathWeight::default()))
 }
 
 impl Path {
@@ -37,6 +51,23 @@ impl Connection {
     /// Sets the status of a path at a client, for both directions; [`PathStatus::Unusable`] closes it for good. A path
     /// that is not open yet begins with the status. Returns whether the path is within the agreed number and not closed.
     pub fn set_path_status(&mut self, now: Time, number: u8, status: PathStatus) -> bool {
+        self.change_status(now, number, |known| {
+            std::mem::replace(&mut known.status, status) != status
+        })
+    }
+    /// Sets the weight of an available path at a client, as [`set_path_status`](Connection::set_path_status) its status.
+    pub fn set_path_weight(&mut self, now: Time, number: u8, weight: PathWeight) -> bool {
+        self.change_status(now, number, |known| {
+            std::mem::replace(&mut known.weight, weight) != weight
+        })
+    }
+    /// `change` returns whether it changed anything.
+    fn change_status(
+        &mut self,
+        now: Time,
+        number: u8,
+        change: impl FnOnce(&mut AnnouncedStatus) -> bool,
+    ) -> bool {
         let is_open = self.is_open();
         let Some(multipath) = self.multipath.as_mut().filter(|m| is_open && m.side == Side::Client)
         else {
@@ -46,8 +77,7 @@ impl Connection {
         if known.status == PathStatus::Unusable {
             return false;
         }
-        if known.status != status {
-            known.status = status;
+        if change(known) {
             known.sequence += 1;
             known.announcement.begin(now);
             self.apply_status(number);
@@ -66,7 +96,7 @@ impl Connection {
         let Some(known) = multipath.statuses.get_mut(usize::from(frame.path)) else {
             return self.fault(now, 1, "the status of a path beyond the agreed number");
         };
-        let Some(status) = of_code(frame.status) else {
+        let Some((status, weight)) = of_code(frame.status) else {
             return self.fault(now, 1, "an unknown status of a path");
         };
         if side == Side::Client {
@@ -82,6 +112,7 @@ impl Connection {
         if frame.sequence > known.sequence && known.status != PathStatus::Unusable {
             known.sequence = frame.sequence;
             known.status = status;
+            known.weight = weight;
             self.apply_status(frame.path);
         }
     }
@@ -89,10 +120,14 @@ impl Connection {
     /// Applies the status to a path that has begun.
     fn apply_status(&mut self, number: u8) {
         let Some(index) = self.paths().position(|path| path.number == number) else { return };
-        let Some(status) = self.multipath.as_ref().and_then(|m| m.status(number)) else { return };
+        let known = self.multipath.as_ref().and_then(|m| m.statuses.get(usize::from(number)));
+        let Some(AnnouncedStatus { status, weight, .. }) = known else { return };
+        let status = *status;
+        let weight = *weight;
         self.on_path(index, |connection| {
             let Connection { path, payload, .. } = connection;
             path.scheduled.permitted = status;
+            path.scheduled.weight = weight;
             path.scheduled.is_stale = true;
             if path.is_closed() {
                 // What is in flight on it leaves again on the others.
@@ -118,11 +153,8 @@ impl Connection {
         let known = multipath.statuses.get_mut(number)?;
         let repetitions = if multipath.side == Side::Client { u32::MAX } else { 0 };
         known.announcement.on_sent(now, pto, repetitions);
-        let frame = PathStatusFrame {
-            path: number as u8,
-            status: code(known.status),
-            sequence: known.sequence,
-        };
+        let frame =
+            PathStatusFrame { path: number as u8, status: code(known), sequence: known.sequence };
         let body = frame.bytes();
         let frame = Frame::Extension { kind: PATH_STATUS, body: &body };
         self.transmit_extension(now, index, buffer, &frame)

@@ -4,7 +4,7 @@ use super::super::pair_tests::{beginning, config, keys, params};
 use crate::connection::{Closed, Connection, ConnectionConfig, ConnectionEvent};
 use crate::streams::{FlowControlLimits, Read, Side};
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
-use narrows_multipath::PathStatus;
+use narrows_multipath::{PathStatus, PathWeight};
 use narrows_wire::ConnectionId;
 use narrows_wire::header::ShortHeader;
 use std::collections::BTreeMap;
@@ -597,6 +597,28 @@ fn close_arrives_when_the_first_path_is_dead() {
     world.client.close(now, 300, "enough");
     world.run(8.0, |_| false);
     assert!(matches!(world.closed(Side::Server), Some(Closed::ByPeer { code: 300, .. })));
+}
+
+#[test]
+fn lighter_path_carries_its_part_until_the_other_dies() {
+    for from in [Side::Client, Side::Server] {
+        let mut dying = link(10, 20);
+        dying.down = [(6.0, 60.0); 2];
+        let mut world = Bonded::new(&[dying, link(10, 10)], 1);
+        let weight = PathWeight::from_percent(25).unwrap();
+        assert!(world.client.set_path_weight(world.now, 1, weight));
+        world.open_paths();
+        let direction = usize::from(from == Side::Server);
+        let transfer = world.transfer(from, 1 << 30, 6.0);
+        let heavy = world.carried[0][direction] as f64;
+        let light = world.carried[1][direction] as f64;
+        assert!((0.2..0.3).contains(&(light / heavy)), "{from:?}: {light} beside {heavy}");
+        assert!(transfer.between(2.0, 6.0) > 5_000_000, "the heavier path is full");
+        let permitted = world.end(from).stats().permitted.unwrap().as_bps();
+        assert!((9_000_000..14_000_000).contains(&permitted), "{permitted}");
+        let transfer = world.transfer(from, 1 << 30, 12.0);
+        assert!(transfer.between(8.0, 12.0) > 4_000_000, "the lighter path is full");
+    }
 }
 
 /// A line that is paid by the byte carries no data while the other one answers.

@@ -3,7 +3,7 @@
 use super::super::packets::PacketContent;
 use super::super::{Connection, Transmit};
 use narrows_base::Time;
-use narrows_multipath::{Choice, Piece, TrafficClass};
+use narrows_multipath::{Choice, PathStatus, Piece, TrafficClass};
 use narrows_wire::Frame;
 
 impl Connection {
@@ -132,6 +132,13 @@ impl Connection {
             *state = self.path.scheduled.state;
         }
         self.limit_led_path(index);
+        if let Some(multipath) = &mut self.multipath
+            && multipath.parts.is_ahead(index, &multipath.states)
+            && let Some(state) = multipath.states.get_mut(index)
+            && state.status == PathStatus::Available
+        {
+            state.status = PathStatus::Standby;
+        }
     }
 
     /// Whether the scheduler chooses the current path, a further one or path 0, for one more packet.
@@ -172,6 +179,7 @@ impl Connection {
         match multipath.scheduler.choose(now, states, &piece) {
             Choice::Send(index) => {
                 multipath.scheduler.on_sent(index, piece.length, false);
+                multipath.parts.on_sent(index, piece.length, &multipath.states);
                 if let Some(shared) = &mut multipath.shared {
                     shared.on_sent(now, index, piece.length);
                 }
