@@ -8,9 +8,8 @@ use crate::choice::Choice;
 use crate::record::{CaState, KernelCounts, Record, RecordKind};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, PacketOutcome,
-    RateSample, RecoveryCause, RecoveryEvent, RttEstimate, SendLimits, Sent, SlowStartRestart,
-    SpuriousLosses,
+    Ack, CongestionEvent, Controller, CumulativeAck, Loss, LossFoundBy, PacketOutcome, RateSample,
+    RecoveryCause, RecoveryEvent, RttEstimate, SendLimits, Sent, SlowStartRestart, SpuriousLosses,
 };
 
 /// Headers of IP, without options.
@@ -286,26 +285,13 @@ impl KernelConnection {
             self.outcome(now, sent, false, i < marks);
         }
         let ack = self.ack(r, now, marks);
-        if delivered == 0 {
-            let ack = Ack {
-                counted: 0,
-                newly_delivered: 0,
-                cumulative: CumulativeAck { newly_acked: 0, duplicate: true, ..ack.cumulative },
-                ..ack
-            };
-            self.controller.0.on_ack(&ack);
+        let packets = u64::from(delivered);
+        if packets == 0 {
+            self.controller.0.on_ack(&ack.as_duplicate());
         }
-        for i in 0..delivered {
-            let left = u64::from(delivered - 1 - i);
-            self.controller.0.on_ack(&Ack {
-                flight: ack.flight + left,
-                outstanding: ack.outstanding + left,
-                prior_outstanding: ack.prior_outstanding.saturating_sub(u64::from(i)),
-                sent_since: ack.sent_since + left,
-                round_start: ack.round_start && i == 0,
-                marks: if i == 0 { marks } else { 0 },
-                ..ack
-            });
+        for i in 0..packets {
+            let sent_since = ack.sent_since + packets - 1 - i;
+            self.controller.0.on_ack(&Ack { sent_since, ..ack.of_report(i, packets) });
         }
         self.tell_events(r, before, lost, now, sent);
     }
@@ -328,24 +314,15 @@ impl KernelConnection {
             self.round_end = r.counts.delivered;
         }
         Ack {
-            now,
-            rtt: self.rtt,
             estimate: RttEstimate {
                 srtt: micros(r.rtt.srtt),
                 rttvar: micros(r.rtt.rttvar),
                 min_rtt: self.min_rtt,
             },
-            arrived: None,
-            forward_delay: None,
             cumulative: CumulativeAck {
-                newly_acked: 1,
-                newly_sacked: 0,
-                duplicate: false,
                 rtt_unambiguous: r.rtt.newest.is_some(),
-                selective_counts: false,
+                ..CumulativeAck::of(1)
             },
-            counted: 1,
-            newly_delivered: 1,
             sent_since: u64::from(r.flight.in_flight),
             flight: u64::from(r.flight.packets_out),
             outstanding: u64::from(r.flight.in_flight),
@@ -357,7 +334,7 @@ impl KernelConnection {
             round_start,
             marks,
             rate: sample,
-            feedback: Feedback::NONE,
+            ..Ack::of_packet(now, self.rtt, self.min_rtt)
         }
     }
 

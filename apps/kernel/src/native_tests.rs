@@ -7,7 +7,7 @@ use crate::record::{Record, control};
 use crate::transfer_tests::{Net, prepared, read, send_forever};
 use narrows_base::{Duration, RandomKey, Spec, Time};
 use narrows_congestion::stpd::{self, StpdStartup};
-use narrows_congestion::{Ack, Controller, CumulativeAck, Environment, RttEstimate};
+use narrows_congestion::{Ack, Controller, Environment};
 use std::collections::BTreeSet;
 
 /// Largest difference of the windows, in packets, after any number of acknowledgements. Each side rounds to 2^-32
@@ -103,31 +103,13 @@ fn fixed_point_decides_as_floating_point() {
 fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool, delivers: bool) -> Ack {
     let product = u64::from(product);
     Ack {
-        now: Time::from_nanos(1),
-        rtt,
-        estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt },
-        arrived: None,
-        forward_delay: None,
-        cumulative: CumulativeAck {
-            newly_acked: 1,
-            newly_sacked: 0,
-            duplicate: false,
-            rtt_unambiguous: true,
-            selective_counts: false,
-        },
-        counted: 1,
         newly_delivered: u64::from(delivers),
         sent_since: product,
         flight: product,
         outstanding: product,
         prior_outstanding: product,
         window_limited: may_rise,
-        in_recovery: false,
-        round: 0,
-        round_start: false,
-        marks: 0,
-        rate: None,
-        feedback: narrows_congestion::Feedback::NONE,
+        ..Ack::of_packet(Time::from_nanos(1), rtt, min_rtt)
     }
 }
 

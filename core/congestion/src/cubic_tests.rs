@@ -121,13 +121,7 @@ fn idle_time_does_not_grow_the_window() {
     s.now += Duration::from_secs(60);
     let bytes = 1000;
     let outstanding = 1;
-    s.controller.on_sent(&crate::Sent {
-        now: s.now,
-        bytes,
-        outstanding,
-        retransmission: false,
-        last_waiting: false,
-    });
+    s.controller.on_sent(&crate::Sent::new(s.now, bytes, outstanding));
     s.acks(10);
     assert!(s.window() - before < 1.0, "{before} {}", s.window());
     s.window_limited = false;

@@ -20,6 +20,13 @@ pub struct Sent {
     pub last_waiting: bool,
 }
 
+impl Sent {
+    /// A packet with new data, of which more wait.
+    pub const fn new(now: Time, bytes: u32, outstanding: u64) -> Sent {
+        Sent { now, bytes, outstanding, retransmission: false, last_waiting: false }
+    }
+}
+
 /// The sender's estimate of the round-trip time (RFC 6298).
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimate {
@@ -46,6 +53,20 @@ pub struct CumulativeAck {
     /// Whether the path reorders so much that segments reported by SACK may let a window grow, too (Linux,
     /// `tcp_may_raise_cwnd`).
     pub selective_counts: bool,
+}
+
+impl CumulativeAck {
+    /// An advance by so many segments; a duplicate if it is 0.
+    #[inline]
+    pub const fn of(newly_acked: u64) -> CumulativeAck {
+        CumulativeAck {
+            newly_acked,
+            newly_sacked: 0,
+            duplicate: newly_acked == 0,
+            rtt_unambiguous: true,
+            selective_counts: false,
+        }
+    }
 }
 
 /// An acknowledgement: one for every ACK packet, including duplicates.
@@ -101,6 +122,55 @@ pub struct Ack {
 }
 
 impl Ack {
+    /// The acknowledgement of the only packet in flight, by an application that sends less than it may.
+    #[inline]
+    pub const fn of_packet(now: Time, rtt: Duration, min_rtt: Duration) -> Ack {
+        Ack {
+            now,
+            rtt,
+            estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt },
+            arrived: None,
+            forward_delay: None,
+            cumulative: CumulativeAck::of(1),
+            counted: 1,
+            newly_delivered: 1,
+            sent_since: 0,
+            flight: 0,
+            outstanding: 0,
+            prior_outstanding: 1,
+            window_limited: false,
+            in_recovery: false,
+            round: 0,
+            round_start: false,
+            marks: 0,
+            rate: None,
+            feedback: Feedback::NONE,
+        }
+    }
+
+    /// The same without an advance.
+    #[inline]
+    #[must_use]
+    pub const fn as_duplicate(self) -> Ack {
+        let cumulative = CumulativeAck { newly_acked: 0, duplicate: true, ..self.cumulative };
+        Ack { counted: 0, newly_delivered: 0, cumulative, ..self }
+    }
+
+    /// The call for packet `i` of a report of `packets`, counted from 0: those after it are still in flight.
+    #[inline]
+    #[must_use]
+    pub const fn of_report(self, i: u64, packets: u64) -> Ack {
+        let left = packets - 1 - i;
+        Ack {
+            flight: self.flight + left,
+            outstanding: self.outstanding + left,
+            prior_outstanding: self.prior_outstanding.saturating_sub(i),
+            round_start: self.round_start && i == 0,
+            marks: if i == 0 { self.marks } else { 0 },
+            ..self
+        }
+    }
+
     /// Whether an ACK-clocked window may grow by this ACK. It must advance, outside of recovery, with the window as the
     /// limit and without a congestion mark (RFC 3168 section 6.1.2).
     pub fn may_grow(&self) -> bool {
@@ -292,6 +362,13 @@ pub struct PacketOutcome {
     pub marked: bool,
     /// Whether the receiver attributes its loss to the radio link rather than to congestion.
     pub radio: bool,
+}
+
+impl PacketOutcome {
+    /// A packet that arrived without a mark.
+    pub const fn arrived(now: Time, seq: u64, sent: Time, bytes: u32) -> PacketOutcome {
+        PacketOutcome { now, seq, sent, bytes, lost: false, marked: false, radio: false }
+    }
 }
 
 /// The duration in seconds, but at least one nanosecond: a safe divisor.

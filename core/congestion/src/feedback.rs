@@ -70,6 +70,13 @@ pub struct Arrival {
     pub feedback: Feedback,
 }
 
+impl Arrival {
+    /// A packet without mark and feedback.
+    pub const fn new(now: Time, seq: u64, sent: Time, bytes: u32) -> Arrival {
+        Arrival { now, seq, sent, bytes, marked: false, feedback: Feedback::NONE }
+    }
+}
+
 /// The receiver side of a controller.
 ///
 /// After every arrival and tick it returns whether to send a report at once. The endpoint adds the ACK vector and the

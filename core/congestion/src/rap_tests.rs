@@ -19,13 +19,7 @@ impl Ride {
     fn send(&mut self, packets: u64) {
         for _ in 0..packets {
             let now = self.scenario.now;
-            self.scenario.controller.on_sent(&Sent {
-                now,
-                bytes: 1000,
-                outstanding: 5,
-                retransmission: false,
-                last_waiting: false,
-            });
+            self.scenario.controller.on_sent(&Sent::new(now, 1000, 5));
         }
     }
     fn ack(&mut self) {

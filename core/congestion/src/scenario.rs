@@ -1,6 +1,6 @@
 //! Timed scenarios for controller tests: events at given times, and the expected windows.
 
-use crate::{Ack, CongestionEvent, Controller, CumulativeAck, Environment, Feedback, RttEstimate};
+use crate::{Ack, CongestionEvent, Controller, CumulativeAck, Environment};
 use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Settings, Spec, Time};
 
@@ -66,18 +66,7 @@ impl IdealPath {
         self.repeat_timeouts = 0;
         let flight = self.flight();
         Ack {
-            now: self.now,
-            rtt: self.rtt,
-            estimate: RttEstimate { srtt: self.rtt, rttvar: Duration::ZERO, min_rtt: self.min_rtt },
-            arrived: None,
-            forward_delay: None,
-            cumulative: CumulativeAck {
-                newly_acked,
-                newly_sacked: 0,
-                duplicate: newly_acked == 0,
-                rtt_unambiguous: true,
-                selective_counts: false,
-            },
+            cumulative: CumulativeAck::of(newly_acked),
             counted: newly_acked,
             newly_delivered: newly_acked.max(1),
             sent_since: flight,
@@ -88,7 +77,6 @@ impl IdealPath {
             in_recovery,
             round: self.round,
             round_start,
-            marks: 0,
             rate: Some(crate::RateSample {
                 delivered: flight.max(1),
                 interval: self.rtt,
@@ -96,7 +84,7 @@ impl IdealPath {
                 total_delivered: self.delivered,
                 app_limited: !self.window_limited,
             }),
-            feedback: Feedback::NONE,
+            ..Ack::of_packet(self.now, self.rtt, self.min_rtt)
         }
     }
     /// `n` ACKs of one new segment each.

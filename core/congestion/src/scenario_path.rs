@@ -9,8 +9,8 @@
 //! expires 1 s after the last acknowledgement. A packet that arrives after it was declared lost was a spurious loss.
 
 use crate::{
-    Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, RateSample,
-    RecoveryCause, RecoveryEvent, RttEstimate, Sent, SlowStartRestart, SpuriousLosses,
+    Ack, CongestionEvent, Controller, CumulativeAck, Loss, LossFoundBy, RateSample, RecoveryCause,
+    RecoveryEvent, RttEstimate, Sent, SlowStartRestart, SpuriousLosses,
 };
 use narrows_base::{Duration, Rate, Time};
 use std::collections::{BTreeSet, VecDeque};
@@ -390,21 +390,15 @@ impl<C: Controller + ?Sized> SimplePath<C> {
         self.round_trips.delivered_at = self.now;
         self.round_trips.delivered_sent = self.round_trips.delivered_sent.max(copy.at);
         self.controller.on_ack(&Ack {
-            now: self.now,
-            rtt,
             estimate: RttEstimate {
                 srtt: self.round_trips.srtt,
                 rttvar: Duration::ZERO,
                 min_rtt: self.round_trips.min_rtt,
             },
-            arrived: None,
-            forward_delay: None,
             cumulative: CumulativeAck {
-                newly_acked,
                 newly_sacked: if newly_acked == 0 { arrived } else { 0 },
-                duplicate: newly_acked == 0,
                 rtt_unambiguous: newly_acked > 0 && !ambiguous,
-                selective_counts: false,
+                ..CumulativeAck::of(newly_acked)
             },
             counted: newly_acked.min(1),
             newly_delivered: arrived,
@@ -416,7 +410,6 @@ impl<C: Controller + ?Sized> SimplePath<C> {
             in_recovery: self.round_trips.recover.is_some(),
             round: self.round_trips.round,
             round_start,
-            marks: 0,
             rate: Some(RateSample {
                 delivered: self.delivered - copy.delivered_before,
                 interval,
@@ -424,7 +417,7 @@ impl<C: Controller + ?Sized> SimplePath<C> {
                 total_delivered: self.delivered,
                 app_limited: copy.app_limited,
             }),
-            feedback: Feedback::NONE,
+            ..Ack::of_packet(self.now, rtt, self.round_trips.min_rtt)
         });
         if late > 0 {
             self.report_spurious(late);

@@ -1,8 +1,8 @@
 //! TFWC on an ideal link: Choi 2006, section 6.1 and appendix C, and choices that the paper leaves open.
 
 use super::*;
+use crate::CumulativeAck;
 use crate::scenario::build_in;
-use crate::{CumulativeAck, RttEstimate};
 use narrows_base::{Duration, Spec};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -72,13 +72,7 @@ impl Line {
                 self.free = self.free.max(self.now) + self.gap;
                 self.wire.push_back((number, self.free.max(self.now) + self.rtt));
             }
-            self.t.on_sent(&Sent {
-                now: self.now,
-                bytes: 1000,
-                outstanding: self.flight(),
-                retransmission: false,
-                last_waiting: false,
-            });
+            self.t.on_sent(&Sent::new(self.now, 1000, self.flight()));
         }
     }
     /// The next event: a report, the timer or a packet's turn.
@@ -110,42 +104,19 @@ impl Line {
             self.least_unacked += 1;
             let lost = !arrived;
             self.t.on_packet_outcome(&PacketOutcome {
-                now: self.now,
-                seq,
-                sent,
-                bytes: 1000,
                 lost,
-                marked: false,
-                radio: false,
+                ..PacketOutcome::arrived(self.now, seq, sent, 1000)
             });
         }
         let rtt = self.now.since(sent);
         self.t.on_ack(&Ack {
-            now: self.now,
-            rtt,
-            estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: self.rtt },
-            arrived: None,
-            forward_delay: None,
-            cumulative: CumulativeAck {
-                newly_acked,
-                newly_sacked: 0,
-                duplicate: false,
-                rtt_unambiguous: true,
-                selective_counts: false,
-            },
+            cumulative: CumulativeAck { duplicate: false, ..CumulativeAck::of(newly_acked) },
             counted: newly_acked,
-            newly_delivered: 1,
-            sent_since: 0,
             flight: self.flight(),
             outstanding: self.flight(),
             prior_outstanding,
             window_limited: true,
-            in_recovery: false,
-            round: 0,
-            round_start: false,
-            marks: 0,
-            rate: None,
-            feedback: crate::Feedback::NONE,
+            ..Ack::of_packet(self.now, rtt, self.rtt)
         });
     }
     fn until(&mut self, packets: u64) -> &mut Line {
@@ -462,13 +433,8 @@ fn silent_small_window_has_a_time_to_continue() {
     let sent = Time::from_secs_f64(1.0);
     let now = Time::from_secs_f64(1.5);
     t.on_packet_outcome(&PacketOutcome {
-        now,
-        seq: 0,
-        sent,
-        bytes: 1000,
         lost: true,
-        marked: false,
-        radio: false,
+        ..PacketOutcome::arrived(now, 0, sent, 1000)
     });
     assert_eq!(t.send_limits().cwnd, 0.0);
     let due = t.next_tick();
@@ -486,13 +452,7 @@ fn small_windows_timer_is_not_delayed_by_sending() {
             t.small = Some(t.small_window(Time::ZERO));
         }
         [1.0, 1.5].map(|s| {
-            t.on_sent(&Sent {
-                now: Time::from_secs_f64(s),
-                bytes: 1000,
-                outstanding: if s > 1.0 { 2 } else { 1 },
-                retransmission: false,
-                last_waiting: false,
-            });
+            t.on_sent(&Sent::new(Time::from_secs_f64(s), 1000, if s > 1.0 { 2 } else { 1 }));
             t.next_tick().as_secs_f64()
         })
     };

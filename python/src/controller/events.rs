@@ -402,41 +402,6 @@ pub fn example_start() -> Start {
     Start(congestion::Environment::default())
 }
 
-/// A placeholder before the first acknowledgement.
-pub fn no_ack() -> congestion::Ack {
-    congestion::Ack {
-        now: Time::ZERO,
-        rtt: Duration::ZERO,
-        estimate: congestion::RttEstimate {
-            srtt: Duration::ZERO,
-            rttvar: Duration::ZERO,
-            min_rtt: Duration::ZERO,
-        },
-        arrived: None,
-        forward_delay: None,
-        cumulative: congestion::CumulativeAck {
-            newly_acked: 0,
-            newly_sacked: 0,
-            duplicate: false,
-            rtt_unambiguous: true,
-            selective_counts: false,
-        },
-        counted: 0,
-        newly_delivered: 0,
-        sent_since: 0,
-        flight: 0,
-        outstanding: 0,
-        prior_outstanding: 0,
-        window_limited: false,
-        in_recovery: false,
-        round: 0,
-        round_start: false,
-        marks: 0,
-        rate: None,
-        feedback: congestion::Feedback::NONE,
-    }
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Ack>()?;
     m.add_class::<Loss>()?;

@@ -1,12 +1,10 @@
 //! A controller with methods in Python.
 
 use super::class::Class;
-use super::events::{
-    Ack, DispersionEvent, HintsEvent, Loss, PacketOutcomeEvent, Start, Timeout, no_ack,
-};
+use super::events::{Ack, DispersionEvent, HintsEvent, Loss, PacketOutcomeEvent, Start, Timeout};
 use super::failure::{self, Fault};
 use super::limits;
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_congestion as congestion;
 use narrows_congestion::{
     CloneController, CongestionEvent, Controller, Environment, PathEvent, SendLimits,
@@ -61,7 +59,9 @@ impl Methods {
 }
 
 fn fresh_ack(py: Python<'_>) -> PyResult<(Py<Ack>, Py<PyTuple>)> {
-    let ack = Py::new(py, Ack(no_ack()))?;
+    // A placeholder before the first acknowledgement.
+    let none = congestion::Ack::of_packet(Time::ZERO, Duration::ZERO, Duration::ZERO);
+    let ack = Py::new(py, Ack(none))?;
     let arguments = PyTuple::new(py, [&ack])?.unbind();
     Ok((ack, arguments))
 }

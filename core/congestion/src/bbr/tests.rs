@@ -140,13 +140,7 @@ fn linux_counts_packets_that_wait_for_the_pacer() {
         bbr.pacing = bbr.paced(1000.0, 1.0);
         let bytes = (bbr.packet_bits / 8.0) as u32;
         for outstanding in 7..=10 {
-            bbr.on_sent(&Sent {
-                now: Time::ZERO,
-                bytes,
-                outstanding,
-                retransmission: false,
-                last_waiting: false,
-            });
+            bbr.on_sent(&Sent::new(Time::ZERO, bytes, outstanding));
         }
         (min_rtt, bbr.in_network(10, Time::ZERO), bbr.burst())
     };

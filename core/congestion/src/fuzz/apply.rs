@@ -3,7 +3,7 @@
 use super::{FuzzEvent, MAX_CALLS, NumberStep, due};
 use crate::{
     Ack, Arrival, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy,
-    PacketOutcome, RateSample, RecoveryCause, RttEstimate,
+    PacketOutcome, RateSample, RecoveryCause,
 };
 use crate::{ReceiverSide, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Time};
@@ -14,33 +14,8 @@ const END_OF_NUMBERS: u64 = u64::MAX / 2;
 
 /// A report with only the receiver side's feedback.
 pub fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
-    Ack {
-        now,
-        rtt,
-        estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: rtt },
-        arrived: None,
-        forward_delay: None,
-        cumulative: CumulativeAck {
-            newly_acked: 0,
-            newly_sacked: 0,
-            duplicate: true,
-            rtt_unambiguous: true,
-            selective_counts: false,
-        },
-        counted: 0,
-        newly_delivered: 0,
-        sent_since: 0,
-        flight: 0,
-        outstanding: 0,
-        prior_outstanding: 0,
-        window_limited: false,
-        in_recovery: false,
-        round: 0,
-        round_start: false,
-        marks: 0,
-        rate: None,
-        feedback,
-    }
+    let duplicate = Ack::of_packet(now, rtt, rtt).as_duplicate();
+    Ack { prior_outstanding: 0, feedback, ..duplicate }
 }
 
 /// State of a connection by which the flow keeps the events legal.
@@ -222,17 +197,12 @@ impl FuzzedConnection {
             app_limited: flag(1),
         };
         sender.on_ack(&Ack {
-            now: self.now,
-            rtt,
-            estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: self.min_rtt },
             arrived: flag(7).then(|| Time::from_nanos(arrived)),
             forward_delay: flag(7).then(|| Duration::from_nanos(arrived)),
             cumulative: CumulativeAck {
-                newly_acked: advance,
                 newly_sacked: sacked,
-                duplicate: advance == 0,
                 rtt_unambiguous: flag(2),
-                selective_counts: false,
+                ..CumulativeAck::of(advance)
             },
             counted: advance,
             newly_delivered: advance + sacked,
@@ -246,7 +216,7 @@ impl FuzzedConnection {
             round_start: flag(0),
             marks: u32::from(flag(5)),
             rate: (flag(6) && advance + sacked > 0).then_some(rate),
-            feedback: Feedback::NONE,
+            ..Ack::of_packet(self.now, rtt, self.min_rtt)
         });
     }
 

@@ -6,9 +6,8 @@
 use super::outcomes::{Outcomes, Resolved};
 use super::sent_log::SentLog;
 use crate::{
-    Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, PacketOutcome,
-    PathEvent, RecoveryCause, RecoveryEvent, RttEstimate, SendLimits, Sent, SlowStartRestart,
-    SpuriousLosses,
+    Ack, CongestionEvent, Controller, Loss, LossFoundBy, PacketOutcome, PathEvent, RecoveryCause,
+    RecoveryEvent, RttEstimate, SendLimits, Sent, SlowStartRestart, SpuriousLosses,
 };
 use narrows_base::{Duration, Rate, Time};
 use std::sync::{Mutex, PoisonError};
@@ -170,20 +169,15 @@ impl QuicAdapter {
         let seq = self.outcomes;
         self.outcomes += 1;
         let bytes = self.nominal_bytes(bytes);
-        PacketOutcome { now, seq, sent, bytes, lost, marked: false, radio: false }
+        PacketOutcome { lost, ..PacketOutcome::arrived(now, seq, sent, bytes) }
     }
 
     /// The outcomes that are known, in the order of packet numbers.
     fn numbered_outcomes(&mut self, now: Time) -> Vec<PacketOutcome> {
         let resolved = self.numbered.resolved(self.rtt.srtt);
         let outcome = |r: Resolved| PacketOutcome {
-            now,
-            seq: r.sequence,
-            sent: r.sent,
-            bytes: self.nominal_bytes(r.bytes),
             lost: r.is_lost,
-            marked: false,
-            radio: false,
+            ..PacketOutcome::arrived(now, r.sequence, r.sent, self.nominal_bytes(r.bytes))
         };
         resolved.into_iter().map(outcome).collect()
     }
@@ -214,20 +208,7 @@ impl QuicAdapter {
             self.round_end = self.log.delivered();
         }
         let ack = Ack {
-            now,
-            rtt,
             estimate: self.rtt,
-            arrived: None,
-            forward_delay: None,
-            cumulative: CumulativeAck {
-                newly_acked: 1,
-                newly_sacked: 0,
-                duplicate: false,
-                rtt_unambiguous: true,
-                selective_counts: false,
-            },
-            counted: 1,
-            newly_delivered: 1,
             sent_since: outstanding,
             flight: outstanding,
             outstanding,
@@ -238,23 +219,15 @@ impl QuicAdapter {
             in_recovery: self.recovery.is_some(),
             round: self.round,
             round_start,
-            marks: 0,
             rate,
-            feedback: Feedback::NONE,
+            ..Ack::of_packet(now, rtt, self.rtt.min_rtt)
         };
         let over = self.recovery.is_some_and(|began| sent > began);
         let event = self.recovery_event(now, RecoveryCause::Loss, outstanding);
         self.with(now, |controller| {
             outcomes.iter().for_each(|o| controller.on_packet_outcome(o));
             for i in 0..batch.packets {
-                let left = batch.packets - 1 - i;
-                controller.on_ack(&Ack {
-                    round_start: ack.round_start && i == 0,
-                    outstanding: ack.outstanding + left,
-                    flight: ack.flight + left,
-                    prior_outstanding: ack.prior_outstanding.saturating_sub(i),
-                    ..ack
-                });
+                controller.on_ack(&ack.of_report(i, batch.packets));
             }
             if over {
                 controller.on_congestion_event(&CongestionEvent::RecoveryEnd(event));
@@ -281,13 +254,11 @@ impl QuicAdapter {
         self.with(now, |controller| {
             for i in 0..packets {
                 let left = bytes - (i * mtu).min(bytes);
-                controller.on_sent(&Sent {
+                controller.on_sent(&Sent::new(
                     now,
-                    bytes: (left.min(mtu) as f64 * scale) as u32,
-                    outstanding: before + i + 1,
-                    retransmission: false,
-                    last_waiting: false,
-                });
+                    (left.min(mtu) as f64 * scale) as u32,
+                    before + i + 1,
+                ));
             }
         });
     }

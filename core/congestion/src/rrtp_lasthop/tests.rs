@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fuzz::report;
-use crate::{Arrival, CumulativeAck, Feedback, RttEstimate};
+use crate::{Arrival, CumulativeAck, Feedback};
 use narrows_base::Duration;
 
 fn at(ms: u64) -> Time {
@@ -50,31 +50,16 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
 fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
     let rtt = Duration::from_millis(rtt);
     c.on_ack(&Ack {
-        now: at(ms),
-        rtt,
-        estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: rtt },
-        cumulative: CumulativeAck {
-            newly_acked: 10,
-            newly_sacked: 0,
-            duplicate: false,
-            rtt_unambiguous: true,
-            selective_counts: false,
-        },
-        arrived: None,
-        forward_delay: None,
+        cumulative: CumulativeAck::of(10),
         counted: 10,
         newly_delivered: 10,
         sent_since: 10,
         flight: 10,
         outstanding: 10,
         prior_outstanding: 20,
-        window_limited: false,
-        in_recovery: false,
         round: ms,
         round_start: true,
-        marks: 0,
-        rate: None,
-        feedback: Feedback::NONE,
+        ..Ack::of_packet(at(ms), rtt, rtt)
     });
 }
 
@@ -205,14 +190,7 @@ fn changed_short_gap_is_reported_and_long_ones_follow() {
     let mut now = 0;
     for seq in 0..240_u64 {
         now += if seq < 120 { 10 } else { 20 };
-        let arrival = Arrival {
-            now: at(now),
-            seq,
-            sent: at(10 * seq),
-            bytes: 1000,
-            marked: false,
-            feedback: Feedback::NONE,
-        };
+        let arrival = Arrival::new(at(now), seq, at(10 * seq), 1000);
         // Every twelfth is lost: the gap around it is divided.
         if seq % 12 != 7 && receiver.on_arrival(&arrival) {
             told.push((seq, receiver.feedback(arrival.now).number(0)));

@@ -10,13 +10,7 @@ fn acknowledge(s: &mut IdealPath, queue: Duration, marks: u32) {
     s.gap = Duration::from_secs_f64(8000.0 / rate);
     s.rtt = s.min_rtt + queue;
     let flight = (rate * s.rtt.as_secs_f64() / 8000.0).max(1.0) as u64;
-    s.controller.on_sent(&crate::Sent {
-        now: s.now,
-        bytes: 1000,
-        outstanding: flight,
-        retransmission: false,
-        last_waiting: false,
-    });
+    s.controller.on_sent(&crate::Sent::new(s.now, 1000, flight));
     let ack = Ack { marks, outstanding: flight, forward_delay: Some(queue), ..s.ack(1, false) };
     s.controller.on_ack(&ack);
 }

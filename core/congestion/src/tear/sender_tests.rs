@@ -16,13 +16,7 @@ fn receive_report(s: &mut TearSender, ms: u64, packets_per_second: f64) {
 }
 fn sent(s: &mut TearSender, ms: u64) {
     let now = at(ms);
-    s.on_sent(&Sent {
-        now,
-        bytes: 1000,
-        outstanding: 1,
-        retransmission: false,
-        last_waiting: false,
-    });
+    s.on_sent(&Sent::new(now, 1000, 1));
 }
 
 #[test]

@@ -29,14 +29,12 @@ impl Scenario {
     fn packet(&mut self, queued: f64) {
         self.now += self.gap;
         let at = |ms: f64| Time::from_secs_f64(ms * 1e-3);
-        let arrival = Arrival {
-            now: at(self.now),
-            seq: self.seq,
-            sent: at(self.now - self.rtt / 2.0 - queued + self.clock),
-            bytes: 1000,
-            marked: false,
-            feedback: Feedback::NONE,
-        };
+        let arrival = Arrival::new(
+            at(self.now),
+            self.seq,
+            at(self.now - self.rtt / 2.0 - queued + self.clock),
+            1000,
+        );
         self.seq += 1;
         let rtt = (self.rtt + queued) * 1e-3;
         let state = SenderState { srtt: rtt, deviation: 0.0, rtt, idle: false };

@@ -21,13 +21,7 @@ fn scenario(text: &str) -> Scenario {
 
 impl Scenario {
     fn send(&mut self) {
-        self.sender.on_sent(&Sent {
-            now: self.now,
-            bytes: 1000,
-            outstanding: 1,
-            retransmission: false,
-            last_waiting: false,
-        });
+        self.sender.on_sent(&Sent::new(self.now, 1000, 1));
     }
     fn report(&mut self, p: f64, recv: f64, lost: f64, rtt_ms: u64) {
         self.now += Duration::from_millis(101);

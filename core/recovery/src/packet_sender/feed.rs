@@ -315,13 +315,7 @@ impl CcFeed {
             },
             arrived: None,
             forward_delay: None,
-            cumulative: CumulativeAck {
-                newly_acked: 1,
-                newly_sacked: 0,
-                duplicate: false,
-                rtt_unambiguous: true,
-                selective_counts: false,
-            },
+            cumulative: CumulativeAck::of(1),
             counted: 1,
             newly_delivered: 1,
             sent_since,
@@ -341,31 +335,15 @@ impl CcFeed {
     /// overtaken packets, which have an `Ack` of their own. The last call has the receiver side's feedback.
     #[inline]
     pub fn tell_acks(&mut self, newest: &Ack, overtaken: Option<&(u64, Ack)>, fresh: u64) {
-        let ack = newest;
         if fresh == 0 {
-            let ack = Ack {
-                counted: 0,
-                newly_delivered: 0,
-                cumulative: CumulativeAck { newly_acked: 0, duplicate: true, ..ack.cumulative },
-                ..*ack
-            };
-            self.controller.on_ack(&ack);
-            return;
+            return self.controller.on_ack(&newest.as_duplicate());
         }
         for i in 0..fresh {
-            let later = i > 0;
             let is_last = i + 1 == fresh;
             let ack = overtaken.filter(|o| i < o.0).map_or(newest, |o| &o.1);
-            self.controller.on_ack(&Ack {
-                // Losses that this report reveals are already subtracted in every call.
-                outstanding: ack.outstanding + (fresh - 1 - i),
-                flight: ack.flight + (fresh - 1 - i),
-                prior_outstanding: ack.prior_outstanding.saturating_sub(i),
-                round_start: ack.round_start && !later,
-                marks: if later { 0 } else { ack.marks },
-                feedback: if is_last { ack.feedback } else { Feedback::NONE },
-                ..*ack
-            });
+            // Losses that this report reveals are already subtracted in every call.
+            let feedback = if is_last { ack.feedback } else { Feedback::NONE };
+            self.controller.on_ack(&Ack { feedback, ..ack.of_report(i, fresh) });
         }
     }
 

@@ -45,15 +45,7 @@ fn paired(apart: u64, second: u64) -> f64 {
     let mut c = build_lasthop(&Settings::defaults(&[]), &Environment::default());
     assert_eq!(c.send_limits().cwnd, 2.0);
     for (seq, sent, now) in [(0, at(0), at(100)), (1, at(apart), at(second))] {
-        c.on_packet_outcome(&PacketOutcome {
-            now,
-            seq,
-            sent,
-            bytes: 1000,
-            lost: false,
-            marked: false,
-            radio: false,
-        });
+        c.on_packet_outcome(&PacketOutcome::arrived(now, seq, sent, 1000));
         c.on_ack(&report(now, Feedback::default(), now.since(sent)));
     }
     rate(&*c)
@@ -128,15 +120,7 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
 fn packets_a_round_trip_apart_set_no_rate() {
     let mut c = build_lasthop(&Settings::defaults(&[]), &Environment::default());
     for (seq, sent, now) in [(1, at(0), at(108)), (2, at(108), at(216)), (3, at(216), at(324))] {
-        c.on_packet_outcome(&PacketOutcome {
-            now,
-            seq,
-            sent,
-            bytes: 1000,
-            lost: false,
-            marked: false,
-            radio: false,
-        });
+        c.on_packet_outcome(&PacketOutcome::arrived(now, seq, sent, 1000));
         c.on_ack(&report(now, Feedback::default(), now.since(sent)));
     }
     assert!(c.send_limits().pacing_rate.is_none_or(|rate| rate.as_bps() > 100_000));
@@ -230,14 +214,7 @@ fn the_receiver_swaps_its_averages_after_five_epochs() {
     let mut reported = Vec::new();
     for seq in 0..200u64 {
         ms += if seq < 100 { 10 } else { 20 };
-        let arrival = Arrival {
-            now: at(ms),
-            seq,
-            sent: at(10 * seq),
-            bytes: 1000,
-            marked: false,
-            feedback: Feedback::NONE,
-        };
+        let arrival = Arrival::new(at(ms), seq, at(10 * seq), 1000);
         if r.on_arrival(&arrival) {
             reported.push(r.feedback(at(ms)).number(0));
         }
@@ -256,14 +233,7 @@ fn rising_trip_times_are_told_at_once() {
     let mut reported = Vec::new();
     for seq in 0..40u64 {
         let queue = if seq < 20 { seq % 2 } else { 30 };
-        let arrival = Arrival {
-            now: at(10 * seq + 50 + queue),
-            seq,
-            sent: at(10 * seq),
-            bytes: 1000,
-            marked: false,
-            feedback: Feedback::NONE,
-        };
+        let arrival = Arrival::new(at(10 * seq + 50 + queue), seq, at(10 * seq), 1000);
         if r.on_arrival(&arrival) && r.feedback(arrival.now).number(2) > 0.0 {
             reported.push(seq);
         }
