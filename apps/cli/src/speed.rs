@@ -14,18 +14,15 @@ use crate::local_paths::{CarriedBytes, shares};
 use crate::relay;
 use crate::terminal::{STOP, TerminalBar, catch_interrupt, note, print};
 use crate::transport::{address, addresses, host_addresses};
-use narrows_congestion::PathHints;
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::{self, Tap};
 use narrows_peers::path_choice::PathChoices;
 use narrows_record::Recorder;
 use narrows_scenario::link_direction::LinkDirection;
-use narrows_speed::TrafficKind;
 use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, SpeedResult, SpeedServer};
 use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_wire::Suite;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -92,16 +89,10 @@ fn measure(
 ) -> Result<(), Failure> {
     let amount = a.duration;
     let speed = Speed {
-        protocol,
-        hints: PathHints::default(),
-        reconfigurations: Vec::new(),
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
         connections: usize::from(a.connections),
         direction: if a.down { SpeedDirection::Down } else { SpeedDirection::Up },
-        traffic: TrafficKind::Stream,
-        amount,
         taps: taps(a, recorder.as_ref(), page),
+        ..Speed::new(protocol, amount)
     };
     catch_interrupt();
     let bar = TerminalBar::new("measuring".into());

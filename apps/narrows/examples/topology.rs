@@ -19,13 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         metered: true,
     };
     // Links are named by their index in the list below.
-    let flow = |start| FlowSpec {
-        start: Time::from_secs_f64(start),
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-        further: Vec::new(),
-    };
+    let flow =
+        |start| FlowSpec { start: Time::from_secs_f64(start), ..FlowSpec::new(vec![0], vec![1]) };
     let group = |name: &str, flow| -> Result<GroupSpec, Box<dyn Error>> {
         let protocol = FlowProtocol::read(&Spec::parse(name)?, Preset::Rfc, 1000)?;
         Ok(GroupSpec { name: name.into(), protocol, source: SourceSpec::bulk(), flows: vec![flow] })
@@ -36,14 +31,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         measure_from: Time::from_secs_f64(10.0),
         links: vec![link("there", there), link("back", back)],
         groups: vec![group("cubic", flow(0.0))?, group("vegas", flow(1.0))?],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: Duration::from_millis(500),
             from: Time::ZERO,
             flows_per_group: 1,
             links: vec![0],
         }),
+        ..NetworkSpec::default()
     };
     let result = run(&network, &mut |_simulated_time| true)?;
 

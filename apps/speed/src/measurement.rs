@@ -69,6 +69,25 @@ pub struct Speed {
     pub taps: MeasurementTaps,
 }
 
+impl Speed {
+    /// One stream from the client to the server.
+    #[must_use]
+    pub fn new(protocol: Protocol, amount: Amount) -> Speed {
+        Speed {
+            protocol,
+            hints: PathHints::default(),
+            reconfigurations: Vec::new(),
+            rate_limit: None,
+            suite: Suite::Aes256Gcm,
+            connections: 1,
+            direction: SpeedDirection::Up,
+            traffic: TrafficKind::Stream,
+            amount,
+            taps: MeasurementTaps::default(),
+        }
+    }
+}
+
 /// Taps of a measurement's endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct MeasurementTaps {

@@ -4,16 +4,14 @@
 //! the simulator does; chain models (bursts) go through the same states, packet by packet of the link. The remaining
 //! differences are those of real systems: the clock, wake-ups, and how often a real receiver reports.
 
-use crate::{Amount, MAX_MESSAGE_BYTES, MeasurementTaps, Speed, SpeedDirection, TrafficKind};
+use crate::{Amount, MAX_MESSAGE_BYTES, Speed, TrafficKind};
 use narrows_base::{Duration, Spec, Time};
-use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
 use narrows_net::relay::{Lateness, Relay};
 use narrows_scenario::BottleneckLink;
 use narrows_sim::protocol::{self, Family};
 use narrows_sim::protocol::{DatagramConfig, FlowProtocol, Protocol};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
-use narrows_wire::Suite;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -163,19 +161,10 @@ impl SimVsReal {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(MeasuredRun, Lateness), String> {
         let [forward, reverse] = self.ways()?;
-        let speed = Speed {
-            taps: MeasurementTaps::default(),
-            // A real endpoint finds the path's packets itself.
-            protocol: self.protocol(1500)?,
-            hints: PathHints::default(),
-            reconfigurations: Vec::new(),
-            rate_limit: None,
-            suite: Suite::Aes256Gcm,
-            connections: 1,
-            direction: SpeedDirection::Up,
-            traffic: self.message()?.map_or(TrafficKind::Stream, TrafficKind::Messages),
-            amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
-        };
+        let amount = Amount::Time(Duration::from_secs_f64(self.seconds));
+        let traffic = self.message()?.map_or(TrafficKind::Stream, TrafficKind::Messages);
+        // A real endpoint finds the path's packets itself.
+        let speed = Speed { traffic, ..Speed::new(self.protocol(1500)?, amount) };
         let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut relay = None;
         let through = |server| {
@@ -211,21 +200,12 @@ pub fn between(
         config: config.into(),
         metered: true,
     });
-    let flow = FlowSpec {
-        start: Time::ZERO,
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-        further: Vec::new(),
-    };
+    let flow = FlowSpec::new(vec![0], vec![1]);
     NetworkSpec {
         seed,
         end,
-        measure_from: Time::ZERO,
         links: links.collect(),
         groups: vec![GroupSpec { name: "main".into(), protocol, source, flows: vec![flow; flows] }],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }

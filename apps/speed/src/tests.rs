@@ -8,7 +8,6 @@ use narrows_link::LinkConfig;
 use narrows_net::Relay;
 use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
-use narrows_wire::Suite;
 use std::net::SocketAddr;
 
 fn measured(direction: SpeedDirection, connections: usize, amount: Amount) -> SpeedResult {
@@ -22,18 +21,7 @@ fn measured_with(
     amount: Amount,
 ) -> SpeedResult {
     let protocol = Protocol::rrtp();
-    let speed = Speed {
-        protocol,
-        hints: PathHints::default(),
-        reconfigurations: Vec::new(),
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
-        connections,
-        direction,
-        traffic,
-        amount,
-        taps: MeasurementTaps::default(),
-    };
+    let speed = Speed { connections, direction, traffic, ..Speed::new(protocol, amount) };
     let any = "127.0.0.1:0".parse().unwrap();
     speed.local(any, Ok, &mut |_, _| true).unwrap()
 }
@@ -66,16 +54,8 @@ fn messages_may_exceed_the_smallest_path_mtu() {
 fn all_messages_leave_before_the_end() {
     let protocol = Protocol::rrtp();
     let speed = Speed {
-        protocol,
-        hints: PathHints::default(),
-        reconfigurations: Vec::new(),
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
-        connections: 1,
-        direction: SpeedDirection::Up,
         traffic: TrafficKind::Messages(1000),
-        amount: Amount::Bytes(200_000),
-        taps: MeasurementTaps::default(),
+        ..Speed::new(protocol, Amount::Bytes(200_000))
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let link = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(10));
@@ -113,16 +93,8 @@ fn the_controller_of_probes_is_for_probes_only() {
     let label = "rrtp+fixed(rate=10Gbit/s,repair=off)";
     let protocol = label.parse::<Protocol>().unwrap();
     let speed = |protocol: &Protocol| Speed {
-        protocol: protocol.clone(),
-        hints: PathHints::default(),
-        reconfigurations: Vec::new(),
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
-        connections: 1,
         direction: SpeedDirection::Down,
-        traffic: TrafficKind::Stream,
-        amount: Amount::Bytes(100_000),
-        taps: MeasurementTaps::default(),
+        ..Speed::new(protocol.clone(), Amount::Bytes(100_000))
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let usual = Protocol::rrtp();
@@ -144,16 +116,9 @@ fn a_sender_is_told_of_its_path_while_it_sends() {
     let spec = Spec::parse("rrtp+brutal").unwrap();
     let rate = |bps| PathHints { rate: Some(Rate::from_bps(bps)), ..PathHints::default() };
     let speed = Speed {
-        protocol: Protocol::read(&spec, 1500).unwrap(),
         hints: rate(100_000),
         reconfigurations: vec![(Duration::from_millis(200), rate(50_000_000))],
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
-        connections: 1,
-        direction: SpeedDirection::Up,
-        traffic: TrafficKind::Stream,
-        amount: Amount::Bytes(3_000_000),
-        taps: MeasurementTaps::default(),
+        ..Speed::new(Protocol::read(&spec, 1500).unwrap(), Amount::Bytes(3_000_000))
     };
     let any = "127.0.0.1:0".parse().unwrap();
     let result = speed.local(any, Ok, &mut |_, _| true).unwrap();

@@ -6,7 +6,7 @@ use crate::time::Time;
 ///
 /// Together with its arrival time it fills exactly one cache line in a link's ring; this is why
 /// SACK blocks are 32-bit offsets from the cumulative acknowledgement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Data: the segment's number (0 is the SYN). ACK: the next segment expected (cumulative
     /// acknowledgement).

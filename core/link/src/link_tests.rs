@@ -10,14 +10,10 @@ use std::sync::Arc;
 pub(crate) fn packet(n: u32, size: u16) -> Packet {
     Packet {
         seq: u64::from(n),
-        stamp: Time::ZERO,
         number: n,
         random_key: n.wrapping_mul(0x9E37_79B9),
-        sack: [(0, 0); 3],
-        flow: 0,
         size,
-        hop: 0,
-        flags: 0,
+        ..Packet::default()
     }
 }
 

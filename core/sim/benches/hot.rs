@@ -37,17 +37,7 @@ fn calendar(bencher: Bencher, pending: u32) {
 
 /// A data packet of 1000 bytes.
 fn data() -> Packet {
-    Packet {
-        seq: 0,
-        stamp: Time::ZERO,
-        number: 0,
-        random_key: 0,
-        sack: [(0, 0); 3],
-        flow: 0,
-        size: 1000,
-        hop: 0,
-        flags: 0,
-    }
+    Packet { size: 1000, ..Packet::default() }
 }
 
 /// A packet through a drop-tail link: pass, hold, poll.

@@ -28,21 +28,15 @@ pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: FlowProtocol) -> 
         }
         list.push(FlowSpec {
             start: Time::from_secs_f64(f64::from(i) / f64::from(flows)),
-            stop: Time::NEVER,
-            forward: vec![first, 0, first + 1],
-            back: vec![first + 2, 1, first + 3],
-            further: Vec::new(),
+            ..FlowSpec::new(vec![first, 0, first + 1], vec![first + 2, 1, first + 3])
         });
     }
     let main = GroupSpec { name: "main".into(), protocol, source: SourceSpec::bulk(), flows: list };
     NetworkSpec {
         seed: 1,
         end: Time::from_secs_f64(seconds as f64),
-        measure_from: Time::ZERO,
         links,
         groups: vec![main],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }

@@ -303,14 +303,10 @@ mod tests {
         let mut meter = LinkMeter::new(at(10), at(20), 2);
         let data = Packet {
             seq: 1,
-            stamp: Time::ZERO,
             number: 1,
-            random_key: 0,
-            sack: [(0, 0); 3],
-            flow: 0,
             size: 1000,
-            hop: 0,
             flags: Packet::ECT | Packet::CE,
+            ..Packet::default()
         };
         for (s, average) in [(5, 90.0), (11, 2.0), (12, 7.0), (13, 3.0), (25, 0.0)] {
             let mut here = At { meter: &mut meter, group: 1 };

@@ -13,7 +13,7 @@ pub use crate::check::{
 };
 
 /// The specification of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct NetworkSpec {
     /// Seed of all random draws.
     pub seed: u64,
@@ -71,6 +71,14 @@ pub struct FlowSpec {
     pub back: Vec<u32>,
     /// Further paths between the same two ends, at most [`MAX_PATHS`] in all. Only a stream over rrtp can have them.
     pub further: Vec<PathSpec>,
+}
+
+impl FlowSpec {
+    /// A flow over one path, from the start to the end of the run.
+    #[must_use]
+    pub fn new(forward: Vec<u32>, back: Vec<u32>) -> FlowSpec {
+        FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward, back, further: Vec::new() }
+    }
 }
 
 /// The links of a further path.

@@ -146,7 +146,7 @@ pub fn network(
         let (forward, back) = paths(0);
         let further = (1..links.len()).map(paths);
         let further = further.map(|(forward, back)| PathSpec { forward, back }).collect();
-        let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward, back, further };
+        let flow = FlowSpec { further, ..FlowSpec::new(forward, back) };
         let protocol = Spec::parse(protocol)
             .and_then(|spec| FlowProtocol::read(&spec, Preset::Linux, PACKET))
             .map_err(|e| e.to_string())?;
@@ -163,9 +163,7 @@ pub fn network(
         measure_from: Time::from_secs_f64(START_S),
         links: list,
         groups: made,
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     })
 }
 

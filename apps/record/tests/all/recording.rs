@@ -1,10 +1,8 @@
 //! Recordings of real connections over loopback.
 
-use narrows_congestion::PathHints;
 use narrows_record::{Recorder, RecordingDescription};
-use narrows_speed::{Amount, MeasurementTaps, Speed, SpeedDirection, TrafficKind};
+use narrows_speed::{Amount, MeasurementTaps, Speed};
 use narrows_transport::Protocol;
-use narrows_wire::Suite;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,19 +65,12 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Val
 /// `bytes` bytes from client to server over `connections` connections.
 pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
     Speed {
-        protocol: Protocol::rrtp(),
-        hints: PathHints::default(),
-        reconfigurations: Vec::new(),
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
         connections,
-        direction: SpeedDirection::Up,
-        traffic: TrafficKind::Stream,
-        amount: Amount::Bytes(bytes),
         taps: MeasurementTaps {
             client: Some(recorder.tap("client")),
             server: Some(recorder.tap("server")),
         },
+        ..Speed::new(Protocol::rrtp(), Amount::Bytes(bytes))
     }
 }
 

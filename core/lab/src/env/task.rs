@@ -296,9 +296,7 @@ impl Task {
             measure_from,
             links: links.into(),
             groups: Vec::with_capacity(2),
-            changes: Vec::new(),
-            reconfigurations: Vec::new(),
-            series: None,
+            ..NetworkSpec::default()
         };
         let host = link.host_delay.filter(|d| *d > Duration::ZERO);
         let mut group = |name: &str, protocol: &FlowProtocol, flows, late: bool| {
@@ -316,7 +314,7 @@ impl Task {
                 // Competitors begin anywhere in the first round trip.
                 let start = if late { key.named("start").draw(n) } else { 0.0 };
                 let start = Time::ZERO + rtt.mul_f64(start);
-                FlowSpec { start, stop: Time::NEVER, forward, back: vec![1], further: Vec::new() }
+                FlowSpec { start, ..FlowSpec::new(forward, vec![1]) }
             };
             let flows = (0..flows as u64).map(flow).collect();
             let name = name.to_string();

@@ -34,10 +34,7 @@ fn group(
             .iter()
             .map(|s| FlowSpec {
                 start: Time::from_secs_f64(*s),
-                stop: Time::NEVER,
-                forward: forward.to_vec(),
-                back: back.to_vec(),
-                further: Vec::new(),
+                ..FlowSpec::new(forward.to_vec(), back.to_vec())
             })
             .collect(),
     }
@@ -47,12 +44,9 @@ fn network(groups: Vec<GroupSpec>, loss: &str, seconds: f64) -> NetworkSpec {
     NetworkSpec {
         seed: 7,
         end: Time::from_secs_f64(seconds),
-        measure_from: Time::ZERO,
         links: vec![link("there", 2.0, 30, 20, loss), link("back", 2.0, 30, 20, "none")],
         groups,
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }
 fn go(spec: &NetworkSpec) -> RunResult {

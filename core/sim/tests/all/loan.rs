@@ -50,13 +50,7 @@ static LENT: Descriptor = DESCRIPTOR;
 static OTHER: Descriptor = Descriptor { name: "LentToo", ..DESCRIPTOR };
 
 fn network(protocol: &str) -> NetworkSpec {
-    let flow = FlowSpec {
-        start: Time::ZERO,
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-        further: Vec::new(),
-    };
+    let flow = FlowSpec::new(vec![0], vec![1]);
     let group = |name: &str| GroupSpec {
         name: name.into(),
         protocol: FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
@@ -72,12 +66,9 @@ fn network(protocol: &str) -> NetworkSpec {
     NetworkSpec {
         seed: 7,
         end: Time::from_secs_f64(5.0),
-        measure_from: Time::ZERO,
         links: vec![link("there"), link("back")],
         groups: vec![group("one"), group("two")],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }
 

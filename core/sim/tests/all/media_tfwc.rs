@@ -27,13 +27,7 @@ fn group(name: &str, protocol: &str, flows: Vec<FlowSpec>) -> GroupSpec {
     }
 }
 fn flow(start: f64, forward: &[u32], back: &[u32]) -> FlowSpec {
-    FlowSpec {
-        start: Time::from_secs_f64(start),
-        stop: Time::NEVER,
-        forward: forward.to_vec(),
-        back: back.to_vec(),
-        further: Vec::new(),
-    }
+    FlowSpec { start: Time::from_secs_f64(start), ..FlowSpec::new(forward.to_vec(), back.to_vec()) }
 }
 fn go(spec: &NetworkSpec) -> RunResult {
     run(spec, &mut |_| true).unwrap()
@@ -45,20 +39,18 @@ fn validation(protocol: &str, loss: &str, seconds: f64) -> SeriesTable {
     let spec = NetworkSpec {
         seed: 1,
         end: Time::from_secs_f64(seconds),
-        measure_from: Time::ZERO,
         links: vec![
             link("there", 1000.0, ms(50.0), 1_000_000, loss),
             link("back", 1000.0, ms(50.0), 1_000_000, "none"),
         ],
         groups: vec![group("main", protocol, vec![flow(0.0, &[0], &[1])])],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: ms(37.0),
             from: Time::from_secs_f64(20.0),
             links: vec![0],
             flows_per_group: 1,
         }),
+        ..NetworkSpec::default()
     };
     let result = go(&spec);
     result.series.into_iter().find(|t| t.kind == "flow").unwrap()
@@ -159,9 +151,7 @@ fn dsl(protocol: &str, n: u32, mbps: f64, room: u64, seed: u64, seconds: f64) ->
             group("other", protocol, other),
             group("reverse", "sack", reverse),
         ],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }
 
@@ -176,9 +166,7 @@ fn alone_it_fills_a_link() {
             link("back", 10.0, ms(12.0), 30, "none"),
         ],
         groups: vec![group("main", "tfwc", vec![flow(0.0, &[0], &[1])])],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     };
     let l = &go(&spec).links[0];
     let used = l.served_bits / l.capacity_bits;

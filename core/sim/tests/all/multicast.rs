@@ -18,13 +18,7 @@ fn group(name: &str, protocol: &str, forward: &[u32]) -> GroupSpec {
         name: name.into(),
         protocol: FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
         source: SourceSpec::read(&Spec::parse(source).unwrap()).unwrap(),
-        flows: vec![FlowSpec {
-            start: Time::ZERO,
-            stop: Time::NEVER,
-            forward: forward.to_vec(),
-            back: forward.to_vec(),
-            further: Vec::new(),
-        }],
+        flows: vec![FlowSpec::new(forward.to_vec(), forward.to_vec())],
     }
 }
 fn spec(links: Vec<LinkSpec>, groups: Vec<GroupSpec>) -> NetworkSpec {
@@ -34,9 +28,7 @@ fn spec(links: Vec<LinkSpec>, groups: Vec<GroupSpec>) -> NetworkSpec {
         measure_from: Time::from_secs_f64(20.0),
         links,
         groups,
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }
 /// Mean layers shown, and the share of frozen frames, of a group's flow.

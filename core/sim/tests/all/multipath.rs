@@ -26,7 +26,7 @@ fn network(protocol: &str, paths: &[(u64, u64)]) -> NetworkSpec {
     let further = (1..paths.len()).map(path);
     let further = further.map(|(forward, back)| PathSpec { forward, back }).collect();
     let (forward, back) = path(0);
-    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward, back, further };
+    let flow = FlowSpec { further, ..FlowSpec::new(forward, back) };
     let protocol =
         FlowProtocol::read(&Spec::parse(protocol).unwrap(), Preset::Linux, 1500).unwrap();
     let main =
@@ -37,9 +37,7 @@ fn network(protocol: &str, paths: &[(u64, u64)]) -> NetworkSpec {
         measure_from: Time::from_secs_f64(2.0),
         links,
         groups: vec![main],
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }
 

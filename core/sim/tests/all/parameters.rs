@@ -93,13 +93,7 @@ fn digest(path: &Path, protocol: &FlowProtocol, preset: Preset) -> Trace {
         config.impairments.reorder_by = Duration::from_millis(jitter);
         LinkSpec { name: name.into(), config: config.into(), metered }
     };
-    let flow = FlowSpec {
-        start: Time::ZERO,
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-        further: Vec::new(),
-    };
+    let flow = FlowSpec::new(vec![0], vec![1]);
     let group = |name: &str, protocol, source: &str| GroupSpec {
         name: name.into(),
         protocol,
@@ -114,7 +108,6 @@ fn digest(path: &Path, protocol: &FlowProtocol, preset: Preset) -> Trace {
     let spec = NetworkSpec {
         seed: 5,
         end: Time::from_secs_f64(12.0),
-        measure_from: Time::ZERO,
         links: vec![
             link("forward", path.bps, path.loss, true, path.jitter_ms),
             link("return", path.return_bps, path.return_loss, false, 0),
@@ -127,8 +120,7 @@ fn digest(path: &Path, protocol: &FlowProtocol, preset: Preset) -> Trace {
         } else {
             Vec::new()
         },
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     };
     let result = run(&spec, &mut |_| true).unwrap();
     (result.digest, result.groups[0].flows[0].classifier_counts.unwrap_or_default())

@@ -45,17 +45,16 @@ fn good() -> NetworkSpec {
     NetworkSpec {
         seed: 1,
         end: seconds(1.0),
-        measure_from: Time::ZERO,
         links: vec![link("there", LinkConfig { changes: true, ..plain() }), link("back", plain())],
         groups: vec![group("main", read("reno"))],
         changes: vec![(seconds(0.5), 0, LinkChange::Rate(Rate::from_bps(1_000_000)))],
-        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: Duration::from_millis(10),
             from: Time::ZERO,
             links: vec![0],
             flows_per_group: 1,
         }),
+        ..NetworkSpec::default()
     }
 }
 

@@ -28,10 +28,7 @@ pub fn group(
 ) -> GroupSpec {
     let flow = |start_s| FlowSpec {
         start: Time::from_secs_f64(start_s),
-        stop: Time::NEVER,
-        forward: vec![0],
-        back: vec![1],
-        further: Vec::new(),
+        ..FlowSpec::new(vec![0], vec![1])
     };
     GroupSpec {
         name: name.into(),
@@ -59,8 +56,6 @@ pub fn network(
         measure_from: Time::from_secs_f64(from),
         links: vec![link("there", there), link("back", back)],
         groups,
-        changes: Vec::new(),
-        reconfigurations: Vec::new(),
-        series: None,
+        ..NetworkSpec::default()
     }
 }

@@ -6,17 +6,7 @@ fn at(ms: u64) -> Time {
 }
 
 fn echo(stage: u64) -> Packet {
-    Packet {
-        seq: stage,
-        stamp: Time::ZERO,
-        number: 0,
-        random_key: 0,
-        sack: [(0, 0); 3],
-        flow: 0,
-        size: 0,
-        hop: 0,
-        flags: Packet::ACK | Packet::SYN,
-    }
+    Packet { seq: stage, size: 0, flags: Packet::ACK | Packet::SYN, ..Packet::default() }
 }
 
 /// A path with a hinted rate and no other hints.

@@ -101,13 +101,11 @@ impl DatagramPath {
         let mut packet = Packet {
             seq,
             stamp: now,
-            number: 0,
             random_key: random::mix(self.random_key.wrapping_add(self.before + seq)) as u32,
-            sack: [(0, 0); 3],
             flow: self.flow,
             size: bytes.min(65_535) as u16,
-            hop: 0,
             flags: self.ect | if range.again { Packet::RETRANSMISSION } else { 0 },
+            ..Packet::default()
         };
         let data = DataHeader {
             payload: range.length as u16,
@@ -131,13 +129,11 @@ impl DatagramPath {
         Some(Packet {
             seq,
             stamp: now,
-            number: 0,
             random_key: random::mix(random_key) as u32,
-            sack: [(0, 0); 3],
             flow: self.flow,
             size,
-            hop: 0,
             flags: Packet::SYN,
+            ..Packet::default()
         })
     }
 

@@ -127,15 +127,12 @@ impl DatagramReceiver {
         let request = self.nacks.as_mut()?.take(now)?;
         self.reports = self.reports.wrapping_add(1);
         let mut packet = Packet {
-            seq: 0,
             stamp: request.stamp,
-            number: 0,
             random_key: random::mix(self.random_key.wrapping_add(u64::from(self.reports))) as u32,
-            sack: [(0, 0); 3],
             flow: self.flow,
             size: self.report_bytes,
-            hop: 0,
             flags: Packet::ACK | header::NACK,
+            ..Packet::default()
         };
         header::write_nack(&mut packet, &request.ranges);
         Some(packet)
@@ -185,16 +182,13 @@ impl DatagramReceiver {
         self.receiver.on_report_sent(now);
         self.reports = self.reports.wrapping_add(1);
         let mut packet = Packet {
-            seq: 0,
             // The receiver's delay is subtracted here.
             stamp: fields.echo.sent + now.since(fields.echo.came),
-            number: 0,
             random_key: random::mix(self.random_key.wrapping_add(u64::from(self.reports))) as u32,
-            sack: [(0, 0); 3],
             flow: self.flow,
             size: self.report_bytes,
-            hop: 0,
             flags: Packet::ACK,
+            ..Packet::default()
         };
         let one_way = fields.echo.came.since(fields.echo.sent);
         header::write_end(&mut packet, fields.highest + 1, one_way);

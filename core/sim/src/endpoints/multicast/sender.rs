@@ -107,13 +107,10 @@ impl MulticastSender {
         let mut packet = Packet {
             seq: self.next[layer],
             stamp: now,
-            number: 0,
             random_key: random::mix(self.random_key.wrapping_add(self.sent)) as u32,
-            sack: [(0, 0); 3],
             flow: self.flow,
             size: size.min(65_535) as u16,
-            hop: 0,
-            flags: 0,
+            ..Packet::default()
         };
         let data = DataHeader {
             payload: bytes as u16,

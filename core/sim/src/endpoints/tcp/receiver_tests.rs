@@ -8,12 +8,10 @@ fn data(seq: u64) -> Packet {
         seq,
         stamp: Time::from_nanos(seq * 10),
         number: seq as u32,
-        random_key: 0,
         sack: [(if seq == 0 { 0 } else { 960 }, 0), (0, 0), (0, 0)],
-        flow: 0,
         size: 1000,
-        hop: 0,
         flags: if seq == 0 { Packet::SYN } else { 0 },
+        ..Packet::default()
     }
 }
 /// In preset `linux`, 40 ms after the handshake.
