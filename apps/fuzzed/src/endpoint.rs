@@ -41,25 +41,15 @@ thread_local! {
 
 fn connection() -> ConnectionConfig {
     ConnectionConfig {
-        protocol: PROTOCOL.with(Clone::clone),
-        hints: Default::default(),
-        hint_source: Default::default(),
-        rate_limit: None,
-        max_datagram: 1472,
-        first_datagram: 1200,
         idle_timeout: Duration::from_secs(30),
         keep_alive: Duration::ZERO,
         limits: FlowControlLimits { data: 1 << 16, stream: 1 << 14, both: 4, one_way: 4 },
         send_buffer: 1 << 14,
         max_buffered: 1 << 15,
-        growth: Default::default(),
-        turn_bytes: 0,
         max_message: 1000,
         messages_held: 4,
-        probes_rate: true,
-        custom: Default::default(),
-        paths: 1,
         applications: ApplicationProtocols::new(["fuzzed"]).expect("a list"),
+        ..ConnectionConfig::new(PROTOCOL.with(Clone::clone))
     }
 }
 

@@ -44,25 +44,14 @@ thread_local! {
 
 fn config(which: usize) -> ConnectionConfig {
     ConnectionConfig {
-        protocol: READ.with(|all| all[which % all.len()].clone()),
-        hints: Default::default(),
-        hint_source: Default::default(),
-        rate_limit: None,
-        max_datagram: 1472,
-        first_datagram: 1200,
         idle_timeout: Duration::from_secs(30),
         keep_alive: Duration::from_secs(5),
         limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
         send_buffer: 1 << 18,
         max_buffered: 0,
-        growth: Default::default(),
-        turn_bytes: 0,
-        max_message: 1400,
         messages_held: 16,
         probes_rate: false,
-        custom: Default::default(),
-        paths: 1,
-        applications: Default::default(),
+        ..ConnectionConfig::new(READ.with(|all| all[which % all.len()].clone()))
     }
 }
 

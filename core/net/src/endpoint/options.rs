@@ -2,14 +2,12 @@
 
 use crate::tap::Tap;
 use narrows_base::Duration;
-use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{
     ClientFilter, Clients, EarlyData, EndpointConfig, EndpointLimits, Entropy, MemoryTokens,
     Permit, ServerKey, TokenStore,
 };
-use narrows_transport::streams::FlowControlLimits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
 
@@ -172,31 +170,9 @@ impl ConnectOptions {
     }
 }
 
-/// The default configuration with this protocol: datagrams for Ethernet, an idle timeout of a
-/// minute, buffers of 6 MiB that grow to 32 MiB (Linux's usual limit for TCP) if a path carries that much: 1.3 Gbit/s
-/// at 100 ms.
+/// The default configuration with this protocol ([`ConnectionConfig::new`]).
 pub fn connection(protocol: Protocol) -> ConnectionConfig {
-    ConnectionConfig {
-        protocol,
-        hints: PathHints::default(),
-        hint_source: Default::default(),
-        rate_limit: None,
-        max_datagram: 1472,
-        first_datagram: 1200,
-        idle_timeout: Duration::from_secs(60),
-        keep_alive: Duration::from_secs(15),
-        limits: FlowControlLimits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
-        send_buffer: 6 << 20,
-        max_buffered: 32 << 20,
-        growth: Default::default(),
-        turn_bytes: 0,
-        max_message: 1400,
-        messages_held: 1024,
-        probes_rate: true,
-        custom: Default::default(),
-        paths: 1,
-        applications: Default::default(),
-    }
+    ConnectionConfig::new(protocol)
 }
 
 /// The system's random number generator.

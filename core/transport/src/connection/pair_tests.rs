@@ -7,7 +7,6 @@ use crate::Protocol;
 use crate::endpoint::NewConnection;
 use crate::streams::{FlowControlLimits, Read, Side, StreamEvent};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
-use narrows_congestion::PathHints;
 use narrows_wire::packet::{self, ParsedPacket};
 use narrows_wire::{
     ClientHandshake, ConnectionId, CookieSecrets, Established, Hello, Params, ServerHandshake,
@@ -98,25 +97,12 @@ pub(crate) struct Pair {
 pub(crate) fn config(protocol: &str) -> ConnectionConfig {
     let spec = Spec::parse(protocol).unwrap();
     ConnectionConfig {
-        protocol: Protocol::read(&spec, 1500).unwrap(),
-        hints: PathHints::default(),
-        hint_source: Default::default(),
-        rate_limit: None,
-        max_datagram: 1472,
-        first_datagram: 1200,
-        idle_timeout: Duration::from_secs(60),
         keep_alive: Duration::ZERO,
         limits: FlowControlLimits { data: 1 << 22, stream: 1 << 21, both: 16, one_way: 16 },
         send_buffer: 1 << 20,
         max_buffered: 0,
-        growth: Default::default(),
-        turn_bytes: 0,
-        max_message: 1400,
         messages_held: 16,
-        probes_rate: true,
-        custom: Default::default(),
-        paths: 1,
-        applications: Default::default(),
+        ..ConnectionConfig::new(Protocol::read(&spec, 1500).unwrap())
     }
 }
 

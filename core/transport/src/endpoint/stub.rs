@@ -192,25 +192,15 @@ pub(super) fn key(n: u8) -> StaticKey {
 
 pub(super) fn connection() -> ConnectionConfig {
     ConnectionConfig {
-        protocol: Protocol::read(&Spec::named("tfrc"), 1500).unwrap(),
-        hints: Default::default(),
-        hint_source: Default::default(),
-        rate_limit: None,
-        max_datagram: 1472,
-        first_datagram: 1200,
         idle_timeout: Duration::from_secs(30),
         keep_alive: Duration::ZERO,
         limits: FlowControlLimits { data: 1 << 20, stream: 1 << 18, both: 4, one_way: 4 },
         send_buffer: 1 << 18,
         max_buffered: 0,
-        growth: Default::default(),
-        turn_bytes: 0,
         max_message: 1000,
         messages_held: 16,
         probes_rate: false,
-        custom: Default::default(),
-        paths: 1,
-        applications: Default::default(),
+        ..ConnectionConfig::new(Protocol::read(&Spec::named("tfrc"), 1500).unwrap())
     }
 }
 

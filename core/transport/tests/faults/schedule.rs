@@ -229,25 +229,17 @@ impl Schedule {
     fn connection(&self, end: EndIndex) -> ConnectionConfig {
         let spec = Spec::named(self.protocols[end.0]);
         ConnectionConfig {
-            protocol: Protocol::read(&spec, 1500).unwrap(),
             hints: if end == EndIndex::CLIENT { self.hints } else { PathHints::default() },
-            hint_source: Default::default(),
-            rate_limit: None,
-            max_datagram: 1472,
-            first_datagram: 1200,
             idle_timeout: self.idle,
             keep_alive: self.keep_alive,
             limits: FlowControlLimits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             send_buffer: 1 << 16,
             max_buffered: 1 << 20,
-            growth: Default::default(),
-            turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,
-            probes_rate: true,
-            custom: Default::default(),
             paths: 1 + self.further.len() as u8,
             applications: ApplicationProtocols::new(["faults"]).unwrap(),
+            ..ConnectionConfig::new(Protocol::read(&spec, 1500).unwrap())
         }
     }
     fn wish(&self, world: &World) -> ConnectRequest {
