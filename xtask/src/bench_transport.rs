@@ -7,6 +7,7 @@ mod page;
 mod rows;
 
 use crate::command::cargo;
+use crate::files::write_section;
 use crate::real::ask::MeasureOptions;
 use crate::real::ledger::{LedgerKey, load};
 use crate::real::senders::{self, HowSent, SpeedPrograms, figure, json};
@@ -56,12 +57,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
     };
     let (rows, fault) = measure(&ask, LEDGER, &all, one)?;
     let chosen = |links: &[&str]| links.iter().any(|l| ask.link(l));
+    let around = LoadAround { before, after: load() };
     if chosen(&[&[LOOPBACK, CROWD], &NETS.map(|n| n.name)[..]].concat()) {
-        page::write(&rows, ask.shorter, &LoadAround { before, after: load() })?;
+        write_section(page::PAGE, "transport", &page::text(&rows, ask.shorter, &around))?;
     }
     if chosen(&LOSSY.map(|n| n.name)) {
         let missing = programs.hysteria.as_ref().err();
-        page::write_lossy(&rows, ask.shorter, &LoadAround { before, after: load() }, missing)?;
+        let section = page::lossy(&rows, ask.shorter, &around, missing);
+        write_section(page::PAGE, "hysteria", &section)?;
     }
     fault.map_or(Ok(()), Err)
 }

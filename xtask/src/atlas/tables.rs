@@ -80,32 +80,24 @@ pub fn write(atlas: &Atlas, out: &Path) -> Result<(), String> {
 
 /// A row for each score and protocol.
 fn of_scores(atlas: &Atlas) -> Columns {
-    let mut parts = Vec::new();
-    let mut names = Vec::new();
-    let mut protocols = Vec::new();
-    let mut counts = Vec::new();
-    let mut values = Vec::new();
-    let mut halves = Vec::new();
+    let mut rows = Vec::new();
     for (part, _) in ATLAS_PARTS {
         for score in scores::of(part, &atlas.networks) {
             for protocol in atlas.columns() {
                 let estimate = score.estimate(&atlas.measured.results, protocol);
-                parts.push(part.name().to_string());
-                names.push(score.label.clone());
-                protocols.push(protocol.clone());
-                counts.push(score.keys.len() as u64);
-                values.push(estimate.value);
-                halves.push(estimate.half);
+                let texts = [part.name(), &score.label, protocol].map(String::from);
+                rows.push((texts, score.keys.len() as u64, estimate));
             }
         }
     }
+    let text = |n: usize| Values::Text(rows.iter().map(|(texts, ..)| texts[n].clone()).collect());
     Columns(vec![
-        ("part".into(), Values::Text(parts)),
-        ("score".into(), Values::Text(names)),
-        ("protocol".into(), Values::Text(protocols)),
-        ("networks".into(), Values::Whole(counts)),
-        ("value".into(), Values::Number(values)),
-        ("half_interval".into(), Values::Number(halves)),
+        ("part".into(), text(0)),
+        ("score".into(), text(1)),
+        ("protocol".into(), text(2)),
+        ("networks".into(), Values::Whole(rows.iter().map(|row| row.1).collect())),
+        ("value".into(), Values::Number(rows.iter().map(|row| row.2.value).collect())),
+        ("half_interval".into(), Values::Number(rows.iter().map(|row| row.2.half).collect())),
     ])
 }
 

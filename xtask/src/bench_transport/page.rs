@@ -3,13 +3,13 @@
 use super::rows::{
     CONNECTIONS, CROWD, HYSTERIA, LOOPBACK, LOOPBACK_S, LOSSY, NETS, SENDERS, TURNS,
 };
-use crate::files::write_section;
+use crate::command::cores;
 use crate::real::ledger::LedgerRow;
 use crate::real::senders::{ComparedSender, table};
 use crate::real::{LATE_S, spread};
 use std::fmt::Write as _;
 
-const PAGE: &str = "docs/benchmarks.md";
+pub const PAGE: &str = "docs/benchmarks.md";
 
 /// Method of measurements in real time, here and in `docs/sim-vs-real.md`.
 const METHOD: &str = "\
@@ -31,23 +31,14 @@ pub struct LoadAround {
     pub after: f64,
 }
 
-/// Writes the section; the rest of the page stays.
-pub fn write(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> Result<(), String> {
-    write_section(PAGE, "transport", &text(rows, shorter, load))
-}
-
-/// Writes the section of the links beside Hysteria; the rest of the page stays.
-pub fn write_lossy(
+/// The section of the links beside Hysteria.
+pub fn lossy(
     rows: &[LedgerRow],
     shorter: f64,
     load: &LoadAround,
     missing: Option<&String>,
-) -> Result<(), String> {
-    write_section(PAGE, "hysteria", &lossy(rows, shorter, load, missing))
-}
-
-fn lossy(rows: &[LedgerRow], shorter: f64, load: &LoadAround, missing: Option<&String>) -> String {
-    let cores = crate::command::cores();
+) -> String {
+    let cores = cores();
     let missing = missing
         .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
     format!(
@@ -74,8 +65,9 @@ Run `cargo xtask bench transport --links 1%,5%,10%,15%,20%,30%` (needs Go to bui
     )
 }
 
-fn text(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> String {
-    let cores = crate::command::cores();
+/// The section of the other links.
+pub fn text(rows: &[LedgerRow], shorter: f64, load: &LoadAround) -> String {
+    let cores = cores();
     let seconds =
         NETS.iter().map(|n| format!("{} `{}` for {} s", n.name, n.spec, n.seconds * shorter));
     format!(

@@ -54,20 +54,28 @@ impl BesideRow {
         goodput != "**no**" && rtt == "yes"
     }
 
-    /// A line of the table; runs that were late have no verdict.
-    pub fn line(&self, protocol: &str, link: &str, judged: bool) -> String {
-        let (goodput, rtt) = if judged { self.verdicts() } else { ("late", "late") };
+    /// Cells of goodput and RTT.
+    fn compared(&self) -> String {
         let g = self.goodput;
         let r = self.rtt;
-        let q = self.wait;
-        let o = self.offered;
         format!(
-            "| {protocol} | {link} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |\n",
+            "{:.3} | {:.3} | {:.3} | {:.1} | {:.1}",
             g.0.mean * 1e-6,
             g.1.mean * 1e-6,
             g.1.mean / g.0.mean,
             r.0.mean * 1e3,
-            r.1.mean * 1e3,
+            r.1.mean * 1e3
+        )
+    }
+
+    /// A line of the table; runs that were late have no verdict.
+    pub fn line(&self, protocol: &str, link: &str, judged: bool) -> String {
+        let (goodput, rtt) = if judged { self.verdicts() } else { ("late", "late") };
+        let q = self.wait;
+        let o = self.offered;
+        format!(
+            "| {protocol} | {link} | {} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |\n",
+            self.compared(),
             q.0.mean * 1e3,
             q.1.mean * 1e3,
             o.0.mean,
@@ -101,16 +109,7 @@ fn beside_late(name: &str, here: &[&LedgerRow], late: Late<'_>) -> Result<(Strin
     row.goodput.0 = estimate(seen.iter().map(|s| s.goodput_bps));
     row.rtt.0 = estimate(seen.iter().map(|s| s.rtt_s));
     let (goodput, rtt) = row.verdicts();
-    let g = row.goodput;
-    let r = row.rtt;
-    let line = format!(
-        "| {name} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {goodput} | {rtt} |\n",
-        g.0.mean * 1e-6,
-        g.1.mean * 1e-6,
-        g.1.mean / g.0.mean,
-        r.0.mean * 1e3,
-        r.1.mean * 1e3,
-    );
+    let line = format!("| {name} | {} | {goodput} | {rtt} |\n", row.compared());
     Ok((line, row.agrees()))
 }
 
