@@ -36,8 +36,8 @@ pub struct ScheduledPath {
     /// Whether the packet sender permitted a packet that has not been sent.
     pub is_permitted: bool,
     rate: f64,
-    /// Whether data were too few for the path since the last delivery rate, or before it: the path may deliver more.
-    is_app_limited: bool,
+    /// Whether a delivery rate was limited neither by the data nor by the initial window.
+    is_measured: bool,
 }
 
 impl Default for ScheduledPath {
@@ -50,7 +50,7 @@ impl Default for ScheduledPath {
             is_stale: true,
             is_permitted: false,
             rate: 0.0,
-            is_app_limited: false,
+            is_measured: false,
         }
     }
 }
@@ -59,7 +59,7 @@ impl ScheduledPath {
     /// A report brought this delivery rate of packets with `bytes` bytes on the wire.
     pub fn on_rate(&mut self, sample: &RateSample, bytes: u32) {
         let measured = sample.per_second() * f64::from(bytes);
-        self.is_app_limited = sample.app_limited;
+        self.is_measured |= !sample.app_limited && sample.prior_delivered > 0;
         if self.rate == 0.0 || sample.app_limited {
             self.rate = self.rate.max(measured);
         } else {
@@ -77,9 +77,9 @@ impl ScheduledPath {
         self.is_permitted = false;
         self.state.status = PathStatus::Unusable;
     }
-    /// Computes the state. The packet sender permits the next packet, of `bytes` bytes on the wire, at `sendable`. If the
-    /// data limited the delivery rate, the path's rate is at least the controller's: a path that carried few packets
-    /// would else count as slow, and carry few for ever.
+    /// Computes the state. The packet sender permits the next packet, of `bytes` bytes on the wire, at `sendable`.
+    /// Until the path's rate is measured, it is at least the controller's: a path that carried few packets would else
+    /// count as slow, and carry few for ever.
     pub fn refresh<P: Default>(
         &mut self,
         now: Time,
@@ -91,7 +91,7 @@ impl ScheduledPath {
         self.is_permitted = sendable <= now;
         let rtt = sender.rtt();
         let limits = sender.send_limits();
-        let permitted = Some(&limits).filter(|_| self.is_app_limited);
+        let permitted = Some(&limits).filter(|_| !self.is_measured);
         let permitted = permitted.and_then(|limits| permitted_rate(limits, rtt.srtt(), bytes));
         let bytes = f64::from(bytes);
         let losses = sender.losses_at_short_queue();
@@ -113,7 +113,6 @@ impl ScheduledPath {
     pub fn leave_unused<P: Default>(&mut self, sender: &mut PacketSender<P>) {
         if std::mem::take(&mut self.is_permitted) {
             sender.nothing_to_send();
-            self.is_app_limited = true;
             self.is_stale = true;
         }
     }
